@@ -1,0 +1,36 @@
+"""What kshark raises: every error a caller can meet is a subclass of Error."""
+
+
+class Error(Exception):
+    """Anything kshark refuses to do, in one sentence with the next step."""
+
+
+class UsageError(Error):
+    """The command or call does not make sense; exit code 2."""
+
+
+class UnreadableInput(Error):
+    """The file is no capture, or cannot be opened; exit code 2."""
+
+
+class SchemaError(Error):
+    """A dissector's schema is wrong; raised when it is imported."""
+
+
+class DecodeError(Error):
+    """A body does not fit its schema: `code` from the catalogue, `offset` in bytes from its start, `path` of the field."""
+
+    def __init__(self, code: str, offset: int, path: str, detail: str = "") -> None:
+        super().__init__(f"{code} at byte {offset}, field {path or '(none)'}{': ' + detail if detail else ''}")
+        self.code = code
+        self.offset = offset
+        self.path = path
+        self.detail = detail
+
+
+class EncodeError(Error):
+    """A value does not fit the schema it is to be written with."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(f"field {path or '(none)'}: {detail}")
+        self.path = path

@@ -1,0 +1,264 @@
+"""The nouns, in flow order: what the stages hand to each other. Times are the packet's, integer nanoseconds since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+    UInt8s = NDArray[np.uint8]
+
+Side = Literal[0, 1]
+Kind = Literal["request", "response", "unknown"]
+Service = Literal["unknown", "kafka", "tls", "http", "other"]
+Outcome = Literal["answered", "unanswered", "one_way", "orphan"]
+
+
+@dataclass(slots=True)
+class PacketBatch:
+    """Packets as columns over one buffer, in the order of the capture.
+
+    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset` and
+    `length` say where the captured bytes lie in `buffer`, `wire_length` how long the packet was before the snap length.
+    """
+
+    buffer: bytes
+    number: Int64s
+    time_ns: Int64s
+    link_type: Int64s
+    offset: Int64s
+    length: Int64s
+    wire_length: Int64s
+
+
+class Ends(NamedTuple):
+    """Both ends of a connection as `address:port` (IPv6 in brackets); ends[0] sent the first packet seen."""
+
+    first: str
+    second: str
+
+
+@dataclass(slots=True)
+class Segments:
+    """TCP segments as columns, in the order of the capture.
+
+    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path & 1 the
+    side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in `buffer`,
+    `missing` payload bytes that the snap length cut off.
+    """
+
+    buffer: bytes
+    packet: Int64s
+    time_ns: Int64s
+    path: Int64s
+    seq: Int64s
+    ack: Int64s
+    flags: UInt8s
+    offset: Int64s
+    length: Int64s
+    missing: Int64s
+
+
+FIN: Final = 1
+SYN: Final = 2
+RST: Final = 4
+ACK: Final = 16
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow."""
+
+    id: int
+    ends: Ends
+    first_packet: int
+    first_time_ns: int
+    #: Side that sent the SYN (not SYN-ACK); None when the connection began before the capture.
+    opened_by: Side | None = None
+    service: Service = "unknown"
+    #: Side of the Kafka client, told by content; None until it is known.
+    client_side: Side | None = None
+    #: From the client's ApiVersions request (KIP-511).
+    software_name: str | None = None
+    software_version: str | None = None
+    last_packet: int = 0
+    last_time_ns: int = 0
+    gaps: int = 0
+    #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
+    stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
+
+    @property
+    def client(self) -> str:
+        """`address:port` of the client (of side 0, or the sender of the SYN, until content tells)."""
+        side = self.client_side if self.client_side is not None else (self.opened_by or 0)
+        return self.ends[side]
+
+    @property
+    def broker(self) -> str:
+        side = self.client_side if self.client_side is not None else (self.opened_by or 0)
+        return self.ends[1 - side]
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """A connection is seen for the first time."""
+
+    flow: Flow
+    packet: int
+    time_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class Closed:
+    """A connection ends: `how` is fin (both directions finished), rst, reused (new SYN on the same ports), or capture (it ends with it)."""
+
+    flow: Flow
+    packet: int
+    time_ns: int
+    how: Literal["fin", "rst", "reused", "forgotten", "capture"]
+    #: Who sent the first FIN or the RST; None where nobody did.
+    side: Side | None = None
+
+
+@dataclass(slots=True, eq=False)
+class HalfClosed:
+    """The first FIN of a connection: that side sends nothing more."""
+
+    flow: Flow
+    packet: int
+    time_ns: int
+    side: Side
+
+
+@dataclass(slots=True, eq=False)
+class Gap:
+    """Bytes of one direction that the capture does not hold: lost between `first_packet` (the last one before) and `last_packet`
+    (the one with which the hole was given up). `size` is -1 when unknown."""
+
+    flow: Flow
+    side: Side
+    packet: int
+    time_ns: int
+    first_packet: int
+    last_packet: int
+    size: int
+    reason: Literal["missing", "snapped", "buffer_full", "at_close"]
+
+
+@dataclass(slots=True, eq=False)
+class Frames:
+    """Frames as columns, ordered by the packet that completed each: the one time line that later stages and users see.
+
+    `start`/`end` bound the message behind its length prefix in `buffer`; `sent_by_client` is None where content has not told.
+    `first_*`/`last_*` are the packets and times of its first and last byte (the length prefix included); `resync` marks frames found
+    again after a gap, whose boundary is likely, not certain.
+    """
+
+    buffer: bytes
+    flow: list[Flow]
+    sent_by_client: list[bool | None]
+    start: list[int]
+    end: list[int]
+    first_packet: list[int]
+    first_time_ns: list[int]
+    last_packet: list[int]
+    last_time_ns: list[int]
+    resync: list[bool] | None = None
+
+
+class Message(msgspec.Struct, gc=False, omit_defaults=False):
+    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`). UNSET is absent."""
+
+    packet: int
+    packets: tuple[int, int] | UnsetType
+    time_ns: int
+    flow: int
+    client: str
+    broker: str
+    kind: Kind
+    api_key: int | UnsetType
+    api: str | UnsetType
+    version: int | UnsetType
+    correlation_id: int | UnsetType
+    client_id: str | None | UnsetType
+    request_packet: int | UnsetType
+    latency_ns: int | UnsetType
+    size: int
+    body: Any
+    weird: list[str] | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+    file: str | UnsetType = UNSET
+    frame: int | UnsetType = UNSET
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """A request with its response, or either alone; emitted when it is complete: behind the response, at once for one-way requests,
+    when the connection (or the capture) ends for unanswered ones. `latency_ns` is from the request's last byte to the response's first."""
+
+    request: Message | None
+    response: Message | None
+    outcome: Outcome
+    flow: Flow
+
+
+class Weird(msgspec.Struct, gc=False):
+    """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage` who saw it.
+
+    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none).
+    """
+
+    code: str
+    stage: Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records"]
+    packet: int
+    time_ns: int
+    detail: str = ""
+    flow: int | None = None
+    side: int | None = None
+    first_packet: int | None = None
+    size: int = 0
+
+
+class Witness(msgspec.Struct, gc=False):
+    """An exchange that a finding rests on."""
+
+    flow: int
+    correlation_id: int
+    request_packet: int | None
+    response_packet: int | None
+
+
+class Finding(msgspec.Struct, gc=False):
+    """A rule of the protocol, applied: its fields, in this order, are the JSON line (`kshark check -T json`)."""
+
+    code: str
+    rule: int | None
+    severity: Literal["error", "warn", "note"]
+    verdict: Literal["violation", "unknown", "note"]
+    blame: Literal["client", "broker", "network", "capture", "unknown"]
+    time_ns: int
+    packet: int
+    flow: int
+    broker: str
+    client: str
+    group_id: str | None
+    member_id: str | None
+    topic_id: str | None
+    partition: int | None
+    cause: str | None
+    witness: list[Witness]
+    argument: str
+    unknown_because: str | None
+    #: Who the client said it is, where its ApiVersions request told.
+    client_id: str | None = None
+    software: str | None = None
+
+
+Event = Frames | Message | Exchange | Weird | Gap | Opened | HalfClosed | Closed

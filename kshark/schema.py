@@ -1,0 +1,276 @@
+"""The vocabulary dissectors are written in: Kafka's message definitions as Python values.
+
+A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it stands. Versions are
+written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka protocol guide, "Protocol Primitive Types".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, Final
+
+from kshark.errors import SchemaError
+
+OPEN: Final = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions; empty when high < low."""
+
+    low: int
+    high: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __str__(self) -> str:
+        if self.high < self.low:
+            return "none"
+        if self.high == OPEN:
+            return f"{self.low}+"
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+NEVER: Final = Versions(0, -1)
+ALWAYS: Final = Versions(0, OPEN)
+
+
+def versions_of(text: str) -> Versions:
+    """`"0-3"`, `"2+"`, `"4"`, `"none"` as Versions."""
+    if text == "none":
+        return NEVER
+    match = re.fullmatch(r"(\d+)(?:(\+)|-(\d+))?", text)
+    if match is None:
+        raise SchemaError(f"not a version range: {text!r} (write 0-3, 2+, 4 or none)")
+    low = int(match[1])
+    high = OPEN if match[2] else int(match[3]) if match[3] else low
+    if high < low:
+        raise SchemaError(f"version range {text!r} ends before it begins")
+    return Versions(low, high)
+
+
+#: Fixed-size types: struct's letter and size in bytes, big-endian.
+FIXED: Final[Mapping[str, tuple[str, int]]] = {
+    "bool": ("?", 1),
+    "int8": ("b", 1),
+    "int16": ("h", 2),
+    "uint16": ("H", 2),
+    "int32": ("i", 4),
+    "uint32": ("I", 4),
+    "int64": ("q", 8),
+    "float64": ("d", 8),
+    "uuid": ("16s", 16),
+}
+SIZED: Final = ("string", "bytes", "records")
+#: Zigzag varints; only in records and what is stored inside them.
+VARYING: Final = ("varint", "varlong")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field, or, with an empty name, the element type of an array.
+
+    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag` set) stands in the
+    tagged-field section in the versions `tagged`; `default` is what an absent tagged field means, None: the type's zero.
+    `flexible` narrows the layout's flexible versions for this field alone (the request header's client_id never is).
+    """
+
+    name: str
+    type: str
+    versions: Versions = ALWAYS
+    nullable: Versions = NEVER
+    tag: int | None = None
+    tagged: Versions = NEVER
+    default: Any = None
+    about: str = ""
+    enum: type[IntEnum] | None = None
+    flexible: Versions = ALWAYS
+    element: Field | None = None
+    fields: tuple[Field, ...] = ()
+
+    def in_wire_order(self, version: int) -> tuple[Field, ...]:
+        """A struct's untagged fields of that version."""
+        return tuple(f for f in self.fields if version in f.versions and version not in f.tagged)
+
+    def by_tag(self, version: int) -> dict[int, Field]:
+        """A struct's tagged fields of that version."""
+        return {f.tag: f for f in self.fields if f.tag is not None and version in f.versions and version in f.tagged}
+
+
+def _field(
+    type: str,
+    name: str,
+    *,
+    versions: str = "0+",
+    nullable: str = "none",
+    tag: int | None = None,
+    tagged: str | None = None,
+    default: Any = None,
+    about: str = "",
+    enum: type[IntEnum] | None = None,
+    flexible: str = "0+",
+    element: Field | None = None,
+    fields: tuple[Field, ...] = (),
+) -> Field:
+    if name and not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise SchemaError(f"field name {name!r} is not snake_case")
+    if tagged is not None and tag is None:
+        raise SchemaError(f"field {name!r} says tagged={tagged!r} without a tag")
+    if type in FIXED and nullable != "none":
+        raise SchemaError(f"field {name!r}: a fixed-size type cannot be null")
+    where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
+    return Field(
+        name, type, versions_of(versions), versions_of(nullable), tag, where, default, about, enum, versions_of(flexible), element, fields
+    )
+
+
+def _scalar(type: str) -> Callable[..., Field]:
+    def make(name: str = "", **attributes: Any) -> Field:
+        return _field(type, name, **attributes)
+
+    make.__name__ = type
+    make.__doc__ = f"A field of type {type}; without a name, the element type of an array."
+    return make
+
+
+boolean = _scalar("bool")
+int8 = _scalar("int8")
+int16 = _scalar("int16")
+uint16 = _scalar("uint16")
+int32 = _scalar("int32")
+uint32 = _scalar("uint32")
+int64 = _scalar("int64")
+float64 = _scalar("float64")
+uuid = _scalar("uuid")
+string = _scalar("string")
+bytes_ = _scalar("bytes")
+records = _scalar("records")
+varint = _scalar("varint")
+varlong = _scalar("varlong")
+
+
+def array(name: str, element: Field, **attributes: Any) -> Field:
+    """A field that repeats `element`: `array("partitions", int32())`, `array("topics", struct(...))`."""
+    if element.name:
+        raise SchemaError(f"array {name!r}: its element type must have no name, not {element.name!r}")
+    if element.type == "array":
+        raise SchemaError(f"array {name!r}: Kafka has no arrays of arrays")
+    return _field("array", name, element=element, **attributes)
+
+
+def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
+    """Fields one after the other; without a name, a type for `array` or for `named`."""
+    seen: set[str] = set()
+    tags: dict[int, Field] = {}
+    for f in fields:
+        if not f.name:
+            raise SchemaError(f"struct {name or '(element)'}: a field without a name")
+        if f.name in seen:
+            raise SchemaError(f"struct {name or '(element)'}: field {f.name!r} twice")
+        seen.add(f.name)
+        if f.tag is not None and f.tag in tags:
+            raise SchemaError(f"struct {name or '(element)'}: tag {f.tag} for {tags[f.tag].name!r} and {f.name!r}")
+        if f.tag is not None:
+            tags[f.tag] = f
+    return _field("struct", name, fields=fields, **attributes)
+
+
+def named(name: str, type: Field, *, versions: str = "0+", nullable: str = "none") -> Field:
+    """A shared struct as a single field: `named("current_leader", leader)`."""
+    if type.name:
+        raise SchemaError(f"{name!r}: the shared type already has the name {type.name!r}")
+    return replace(type, name=name, versions=versions_of(versions), nullable=versions_of(nullable))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A message's body in all its versions. `older` holds other layouts that the same version once had (length decides)."""
+
+    name: str
+    versions: Versions
+    flexible: Versions
+    root: Field
+    older: Mapping[int, Field] = field(default_factory=dict)
+
+
+def layout(name: str, *, versions: str, flexible: str, fields: Field, older: Mapping[int, Field] | None = None) -> Layout:
+    """A structure that is not an API's: a header, a stored record, bytes inside bytes."""
+    if fields.type != "struct":
+        raise SchemaError(f"{name}: a layout's fields are a struct")
+    return Layout(name, versions_of(versions), versions_of(flexible), fields, older or {})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Api:
+    """One API of Kafka: both layouts, and the attributes in which its wire differs from all others.
+
+    `response_header`: fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
+    with this error code is laid out in that version. `one_way`: (field, value): such a request has no answer. `then_raw`: versions
+    after whose answer the connection carries raw tokens without headers. `kip`, `about` are for people.
+    """
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: Versions
+    request: Layout
+    response: Layout
+    kip: str = ""
+    about: str = ""
+    response_header: int | None = None
+    request_header: Mapping[int, int] = field(default_factory=dict)
+    fallback: tuple[int, int] | None = None
+    one_way: tuple[str, int] | None = None
+    then_raw: Versions = NEVER
+
+    def request_header_version(self, version: int) -> int:
+        """Header of a request: 1, or 2 in flexible versions (KIP-482), unless the dissector names another."""
+        return self.request_header.get(version, 2 if version in self.flexible else 1)
+
+    def response_header_version(self, version: int) -> int:
+        """Header of a response: 0, or 1 in flexible versions (KIP-482), unless the dissector names another (KIP-511)."""
+        if self.response_header is not None:
+            return self.response_header
+        return 1 if version in self.flexible else 0
+
+
+def api(
+    key: int,
+    name: str,
+    *,
+    versions: str,
+    flexible: str,
+    request: Field,
+    response: Field,
+    kip: str = "",
+    about: str = "",
+    response_header: int | None = None,
+    request_header: Mapping[int, int] | None = None,
+    fallback: tuple[int, int] | None = None,
+    one_way: tuple[str, int] | None = None,
+    then_raw: str = "none",
+    older_request: Mapping[int, Field] | None = None,
+    older_response: Mapping[int, Field] | None = None,
+) -> Api:
+    """An API's dissector, the one value a file in dissectors/ exports as DISSECTOR."""
+    if not 0 <= key <= 32767:
+        raise SchemaError(f"{name}: api key {key} is not an int16 from 0")
+    return Api(
+        key,
+        name,
+        versions_of(versions),
+        versions_of(flexible),
+        layout(f"{name}Request", versions=versions, flexible=flexible, fields=request, older=older_request),
+        layout(f"{name}Response", versions=versions, flexible=flexible, fields=response, older=older_response),
+        kip,
+        about,
+        response_header,
+        request_header or {},
+        fallback,
+        one_way,
+        versions_of(then_raw),
+    )
