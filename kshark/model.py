@@ -187,7 +187,7 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     api: str | UnsetType
     version: int | UnsetType
     correlation_id: int | UnsetType
-    client_id: str | None | UnsetType
+    client_id: str | UnsetType | None
     request_packet: int | UnsetType
     latency_ns: int | UnsetType
     size: int

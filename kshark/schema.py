@@ -74,8 +74,8 @@ VARYING: Final = ("varint", "varlong")
 class Field:
     """One field, or, with an empty name, the element type of an array.
 
-    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag` set) stands in the
-    tagged-field section in the versions `tagged`; `default` is what an absent tagged field means, None: the type's zero.
+    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag`
+    set) stands in the tagged-field section in the versions `tagged`; `default` is what an absent one means, None: the type's zero.
     `flexible` narrows the layout's flexible versions for this field alone (the request header's client_id never is).
     """
 

@@ -1,0 +1,136 @@
+"""The one catalogue of every weird and every finding: what a code means, how severe it is, who may be to blame, and why.
+
+Weirds are facts about bytes; findings are rules of the protocol. A weird's severity stands here; a finding's follows from its verdict.
+`blame` holds the parties the rule can ever accuse, the likeliest first; a rule whose every party is "none" is always a note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Severity = Literal["chat", "note", "warn", "error"]
+Blame = Literal["client", "broker", "network", "capture", "unknown"]
+Group = Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records", "session", "coverage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A code: stable, upper case. `rule` is its number in the rule catalogue, None for oddities outside it."""
+
+    code: str
+    rule: int | None
+    group: Group
+    severity: Severity
+    blame: tuple[Blame, ...]
+    text: str
+    reference: str = ""
+
+
+def _weird(code: str, group: Group, severity: Severity, blame: Blame, text: str, reference: str = "", rule: int | None = None) -> Entry:
+    return Entry(code, rule, group, severity, (blame,), text, reference)
+
+
+_CAPTURE: Final = (
+    _weird("CAPTURE_CUT", "capture", "warn", "capture", "The file ends inside a packet or block; everything before it was read.", "pcap file format"),
+    _weird("PACKET_LENGTH_INVALID", "capture", "error", "capture", "A packet record claims a length that cannot be; reading stops there.", "pcap file format"),
+    _weird("BLOCK_INVALID", "capture", "error", "capture", "A pcapng block contradicts its own length; it was skipped or reading stopped.", "pcapng, section 3"),
+    _weird("INTERFACE_UNKNOWN", "capture", "warn", "capture", "A packet names an interface that its section does not describe.", "pcapng, section 4.3"),
+    _weird("COMPRESSED_CUT", "capture", "warn", "capture", "The compressed file ends early; what came before was read.", "RFC 1952"),
+    _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6"),
+)
+_LINK: Final = (
+    _weird("LINK_TYPE_UNKNOWN", "link", "warn", "capture", "Packets of a link layer that cannot be read.", "tcpdump.org/linktypes"),
+    _weird("PACKET_TOO_SHORT", "link", "warn", "capture", "A packet is shorter than the headers it announces.", "RFC 791, RFC 9293"),
+    _weird("HEADER_INVALID", "link", "warn", "network", "An IP or TCP header contradicts itself.", "RFC 791, RFC 9293"),
+    _weird("IP_FRAGMENT", "link", "warn", "network", "An IP fragment; fragments are not put together, their bytes become a gap.", "RFC 791, section 3.2"),
+    _weird("SNAP_LENGTH_CUT", "link", "warn", "capture", "Payload bytes cut off by the snap length; they become a gap.", "pcap file format"),
+)
+_STREAM: Final = (
+    _weird("STREAM_GAP", "reassembly", "warn", "network", "Bytes of a connection that the capture does not hold.", "RFC 9293", rule=3),
+    _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the first one; the first was kept.", "RFC 9293"),
+    _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten."),
+    _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped."),
+    _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port.", "", rule=4),
+    _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative or beyond the limit.", "Kafka: NetworkReceive", rule=1),
+    _weird("FRAME_TRUNCATED_AT_CLOSE", "framing", "warn", "network", "The connection or the capture ends inside a frame.", "", rule=2),
+    _weird("BYTES_SKIPPED", "framing", "warn", "capture", "Bytes passed over until the next message boundary was found.", ""),
+    _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found again after a gap: likely, not certain; no rule takes it as witness."),
+    _weird("RESPONSE_UNMATCHED", "exchange", "warn", "broker", "A response whose request the capture does not hold.", "Kafka: NetworkClient", rule=7),
+    _weird("RESPONSE_OUT_OF_ORDER", "exchange", "warn", "broker", "A response that does not answer the oldest open request of its connection.", "Kafka: InFlightRequests", rule=8),
+    _weird("REQUEST_UNANSWERED", "exchange", "note", "network", "The connection ended before the answer came.", "", rule=9),
+    _weird("ACKS0_ANSWERED", "exchange", "error", "broker", "A response to a request that has none (Produce with acks 0).", "Kafka: KafkaApis", rule=10),
+    _weird("CORRELATION_ID_REUSED", "exchange", "warn", "client", "A correlation id that is still open is used for another request.", "", rule=11),
+    _weird("IN_FLIGHT_LIMIT", "exchange", "warn", "capture", "Too many requests open on one connection; the oldest was given up."),
+    _weird("UNKNOWN_API", "exchange", "warn", "client", "An api key that no Kafka release has."),
+    _weird("NO_DISSECTOR", "exchange", "note", "capture", "A known API whose body is not read."),
+    _weird("VERSION_UNKNOWN", "exchange", "warn", "client", "A version newer or older than any known; read as the nearest known one as far as it fits."),
+    _weird("RAW_TOKEN", "exchange", "chat", "client", "A SASL token without Kafka's header, as after SaslHandshake v0.", "KIP-152"),
+)
+_CODEC: Final = (
+    _weird("TRAILING_BYTES", "codec", "warn", "client", "Bytes are left in the frame behind the body.", "", rule=5),
+    _weird("BODY_TOO_SHORT", "codec", "error", "client", "The frame ends before the body does.", "", rule=6),
+    _weird("LENGTH_INVALID", "codec", "error", "client", "A length inside the body is negative where it may not be, or points outside the frame.", "", rule=6),
+    _weird("NULL_NOT_ALLOWED", "codec", "error", "client", "A null where the schema has none.", "", rule=6),
+    _weird("VARINT_TOO_LONG", "codec", "error", "client", "A varint longer than its type allows.", "", rule=6),
+    _weird("TAG_LENGTH_MISMATCH", "codec", "error", "client", "A tagged field's content does not fill its stated length.", "KIP-482", rule=6),
+    _weird("TAGS_UNSORTED", "codec", "warn", "client", "Tagged fields out of order, or one tag twice.", "KIP-482", rule=6),
+    _weird("TOO_MANY_ELEMENTS", "codec", "error", "client", "An array announces more elements than the frame can hold.", "", rule=6),
+    _weird("NESTED_TOO_DEEP", "codec", "error", "client", "Structures inside structures beyond the limit.", "", rule=6),
+    _weird("LAYOUT_DRIFT", "codec", "note", "broker", "An older layout of the same version; the length decided.", "KAFKA-18827"),
+)
+_RECORDS: Final = (
+    _weird("BATCH_CRC", "records", "error", "broker", "A record batch's CRC does not match its bytes.", "Kafka: DefaultRecordBatch", rule=124),
+    _weird("BATCH_COUNT_MISMATCH", "records", "error", "client", "A record batch holds another number of records than it says.", "Kafka: DefaultRecordBatch", rule=125),
+    _weird("BATCH_OFFSETS", "records", "error", "broker", "Offsets inside a batch run backwards or beyond its last one.", "Kafka: DefaultRecordBatch", rule=126),
+    _weird("CODEC_INVALID", "records", "error", "client", "A compression codec that does not exist.", "Kafka: CompressionType", rule=127),
+    _weird("LEGACY_MAGIC", "records", "note", "client", "A message set of magic 0 or 1.", "KIP-896", rule=128),
+    _weird("BATCH_LENGTH_INVALID", "records", "error", "client", "A batch length that is smaller than its header or points outside.", "Kafka: DefaultRecordBatch"),
+    _weird("DECOMPRESSION_FAILED", "records", "error", "client", "Compressed records that cannot be decompressed."),
+    _weird("DECOMPRESSION_LIMIT", "records", "error", "client", "Compressed records that grow beyond the limit; they were not opened."),
+    _weird("RECORD_INVALID", "records", "error", "client", "A record that contradicts its own length.", "Kafka: DefaultRecord"),
+    _weird("MAGIC_UNKNOWN", "records", "error", "client", "A batch of a magic that does not exist."),
+)
+
+
+def _rule(rule: int | None, code: str, blame: tuple[Blame, ...], text: str, reference: str = "") -> Entry:
+    return Entry(code, rule, "session", "note" if not blame else "error", blame, text, reference)
+
+
+_SESSIONS: Final = (
+    _rule(18, "EPOCH_REPLAY", ("client", "network"), "The epoch that was just used, again: the same request twice.", "KIP-932; SharePartitionManager"),
+    _rule(19, "EPOCH_STALE", ("client",), "An epoch from before the one that was just used.", "KIP-932; SharePartitionManager"),
+    _rule(20, "EPOCH_SKIP_AHEAD", ("client",), "An epoch beyond the one due: a request was counted that the broker never accepted.", "KIP-932; ShareSessionHandler"),
+    _rule(21, "EPOCH_WRAP_ERROR", ("client",), "After 2147483647 the next epoch is 1, and another one came.", "Kafka: ShareRequestMetadata.nextEpoch"),
+    _rule(22, "EPOCH_NEGATIVE", ("client",), "An epoch below -1.", "Kafka: SharePartitionManager"),
+    _rule(23, "ACK_WITH_INITIAL_EPOCH", ("client",), "A ShareAcknowledge cannot open a session.", "Kafka: SharePartitionManager.acknowledgeSessionUpdate"),
+    _rule(24, "ACK_IN_INITIAL_FETCH", ("client",), "A ShareFetch that opens a session carries acknowledgements.", "KAFKA-18198"),
+    _rule(25, "SESSION_UNKNOWN", ("client", "broker", "network"), "The broker holds no session for this member; the cause says what ended or prevented it.", "Kafka: ShareSessionCache"),
+    _rule(26, "USE_AFTER_FINAL", ("client",), "The session was closed by epoch -1 and is used again.", "KIP-932"),
+    _rule(27, "SESSION_CROSS_CONNECTION", ("client",), "A session is used on another connection than the one that opened it.", "KAFKA-19015"),
+    _rule(28, "SESSION_KILLED_BY_OLD_CONNECTION", ("broker",), "A session reopened on a new connection died when the old one closed.", "KAFKA-19950"),
+    _rule(29, "SESSION_REOPEN", (), "Epoch 0 while a session is open; what the member had acquired stays locked.", "Kafka: SharePartitionManager"),
+    _rule(30, "SESSION_FLAPPING", (), "Many sessions opened or refused within a minute.", "Kafka: ShareSessionHandler"),
+    _rule(31, "SESSION_LIMIT", ("broker",), "The broker has no room for another share session.", "KAFKA-19231"),
+    _rule(32, "DUPLICATE_MEMBER", ("client",), "Two clients use one member id at the same time.", "KIP-932"),
+    _rule(33, "CONCURRENT_SESSION_REQUESTS", ("client",), "A request of the session was sent while another was open on another connection.", "Kafka: ShareConsumeRequestManager"),
+    _rule(34, "FETCH_OVERTAKEN", ("client",), "A waiting fetch whose session moved on before its answer; what it acquired stays locked.", "Kafka: ShareSessionContext"),
+    _rule(35, "BROKER_ACCEPTED_WRONG_EPOCH", ("broker",), "The broker accepted an epoch that was not due.", "KIP-932"),
+    _rule(36, "BROKER_REJECTED_RIGHT_EPOCH", ("broker",), "The broker refused the epoch that was due.", "KIP-932"),
+    _rule(37, "ADVANCED_AFTER_ERROR", ("client",), "A request refused before it reached the session was counted all the same.", "Kafka: ShareSessionHandler"),
+    _rule(38, "NO_RECOVERY", ("client",), "After 122, 123 or 133 the client went on instead of opening a new session.", "KIP-932"),
+    _rule(39, "REOPEN_HOT_LOOP", ("client",), "Sessions are opened one after the other without a pause.", "Kafka: ShareSessionHandler"),
+    _rule(40, "SESSION_NOT_CLOSED", (), "The connection closed, or the member left, with the session open.", "Kafka: ShareConsumeRequestManager"),
+    _rule(41, "FINAL_WITH_PAYLOAD", ("client",), "A closing ShareFetch lists partitions without acknowledging anything.", "Kafka 4.0: SharePartitionManager"),
+    _rule(42, "TWO_COUNTERS", ("client",), "Fetches and acknowledgements are counted apart; they share one epoch.", "KIP-932"),
+    _rule(43, "PHANTOM_SESSION_PARTITION", ("client",), "A partition listed only to acknowledge stays in the session, and its data keeps coming.", "Kafka: ShareSession.update"),
+    _rule(44, "FORGET_UNKNOWN", (), "A partition is forgotten that the session does not hold.", "Kafka: ShareSession.update"),
+    _rule(45, "DUPLICATE_PARTITION_ENTRY", ("client",), "A request lists the same partition twice.", "Kafka: SharePartitionManager"),
+    _rule(46, "MEMBER_ID_INVALID", ("client",), "A member id that is null, empty or longer than 36 characters.", "Kafka: KafkaApis.isMemberIdValid"),
+    _rule(47, "UNRELEASED_ON_FORGET", (), "A partition is forgotten while the member still holds records of it; they stay locked.", "Kafka: SharePartitionManager.releaseSession"),
+    _rule(None, "EPOCH_REFUSED", (), "The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.", "KIP-932"),
+)
+
+CATALOGUE: Final[dict[str, Entry]] = {
+    entry.code: entry for group in (_CAPTURE, _LINK, _STREAM, _CODEC, _RECORDS, _SESSIONS) for entry in group
+}
