@@ -38,3 +38,5 @@ NESTING: Final = 32
 WEIRDS_PER_FLOW: Final = 100
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
+#: Client ids remembered as text.
+CLIENT_IDS: Final = 10_000

@@ -210,7 +210,8 @@ class Api:
 
     `response_header`: fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
     with this error code is laid out in that version. `one_way`: (field, value): such a request has no answer. `then_raw`: versions
-    after whose answer the connection carries raw tokens without headers. `kip`, `about` are for people.
+    after whose answer the connection carries raw tokens without headers. `software`: the request's fields that name the client's
+    software and its version. `kip`, `about` are for people.
     """
 
     key: int
@@ -225,6 +226,7 @@ class Api:
     request_header: Mapping[int, int] = field(default_factory=dict)
     fallback: tuple[int, int] | None = None
     one_way: tuple[str, int] | None = None
+    software: tuple[str, str] | None = None
     then_raw: Versions = NEVER
 
     def request_header_version(self, version: int) -> int:
@@ -252,6 +254,7 @@ def api(
     request_header: Mapping[int, int] | None = None,
     fallback: tuple[int, int] | None = None,
     one_way: tuple[str, int] | None = None,
+    software: tuple[str, str] | None = None,
     then_raw: str = "none",
     older_request: Mapping[int, Field] | None = None,
     older_response: Mapping[int, Field] | None = None,
@@ -272,5 +275,6 @@ def api(
         request_header or {},
         fallback,
         one_way,
+        software,
         versions_of(then_raw),
     )

@@ -1,0 +1,372 @@
+"""Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors.
+
+A broker answers the requests of one connection in their order (Kafka protocol guide, "Network"; SocketServer mutes the channel), so an
+answer belongs to the oldest open request with its correlation id: ids alone are not enough, clients repeat and reuse them.
+Where one API's wire differs from all others, its dissector says so as an attribute (kshark.schema.Api) and this stage obeys.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from kshark import limits
+from kshark.decoding import Decoder, Decoders, skip_tags
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Message, Opened, Outcome, Weird
+from kshark.records import RecordsReader
+
+_REQUEST: Final = Struct(">hhih").unpack_from
+_SHORT_REQUEST: Final = Struct(">hhi").unpack_from
+_CORRELATION: Final = Struct(">i").unpack_from
+_INT16: Final = Struct(">h").unpack_from
+
+
+class _ClientIds(dict[bytes, str]):
+    """Client ids by their bytes: few, and repeated in every request."""
+
+    def __missing__(self, raw: bytes) -> str:
+        if len(self) >= limits.CLIENT_IDS:
+            self.clear()
+        text = self[raw] = raw.decode("utf-8", "backslashreplace")
+        return text
+
+
+_CLIENT_IDS: Final = _ClientIds()
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A request that waits for its answer."""
+
+    message: Message
+    decoder: Decoder
+    correlation_id: int
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    """What has to be remembered of one flow to understand its next frame."""
+
+    flow: Flow
+    client: str
+    broker: str
+    open: deque[_Open] = field(default_factory=deque)
+    #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
+    one_way: deque[int] = field(default_factory=lambda: deque(maxlen=64))
+    #: Raw tokens follow (SaslHandshake v0), and how many of the client's still wait for the broker's.
+    raw: bool = False
+    raw_open: int = 0
+    #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
+    answers_lost: bool = False
+
+
+class ExchangeStage:
+    """Makes Message and Exchange from Frames; passes every other event on, in its place.
+
+    `feed` yields pages: lists of events in time line order whose record batches are opened, bounded by
+    limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right behind the message that completed it.
+    """
+
+    def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
+        self._decoders = decoders
+        self._records = records
+        self._connections: dict[int, _Connection] = {}
+        self._page: list[Event] = []
+
+    def feed(self, item: Event) -> Iterator[list[Event]]:
+        match item:
+            case Frames():
+                yield from self._frames(item)
+            case Gap():
+                connection = self._connections.get(item.flow.id)
+                if connection is not None and item.side != item.flow.client_side:
+                    connection.answers_lost = True
+                self._page.append(item)
+            case Opened():
+                self._page.append(item)
+            case Closed():
+                self._close_flow(item)
+            case _:
+                self._page.append(item)
+
+    def turn(self) -> Iterator[list[Event]]:
+        """What has come together since the last page; the pipeline asks at the end of each batch."""
+        if self._page:
+            yield self._flush()
+
+    def _flush(self) -> list[Event]:
+        self._records.fill()
+        page, self._page = self._page, []
+        return page
+
+    def _frames(self, frames: Frames) -> Iterator[list[Event]]:
+        buffer = frames.buffer
+        resync = frames.resync or [False] * len(frames.start)
+        rows = zip(
+            frames.flow,
+            frames.sent_by_client,
+            frames.start,
+            frames.end,
+            frames.first_packet,
+            frames.first_time_ns,
+            frames.last_packet,
+            frames.last_time_ns,
+            resync,
+            strict=True,
+        )
+        request, response, records = self._request, self._response, self._records
+        for flow, by_client, start, end, first, first_ns, last, last_ns, again in rows:
+            connection = self._connections.get(flow.id) or self._connect(flow)
+            packets = UNSET if first == last else (first, last)
+            if by_client:
+                message = request(connection, buffer, start, end, packets, last, last_ns)
+            elif by_client is None:
+                message = self._untold(connection, start, end, packets, last, last_ns)
+            else:
+                message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
+            if again:
+                _mark(message, "RESYNC")
+            if records.pending_bytes > limits.PENDING_RECORD_BYTES:
+                yield self._flush()
+
+    def _connect(self, flow: Flow) -> _Connection:
+        connection = self._connections[flow.id] = _Connection(flow, flow.client, flow.broker)
+        return connection
+
+    # -- requests
+
+    def _request(
+        self, connection: _Connection, buffer: bytes, start: int, end: int, packets: tuple[int, int] | UnsetType, last: int, last_ns: int
+    ) -> Message:
+        if connection.raw and not self._ends_raw(connection, buffer, start, end):
+            connection.raw_open += 1
+            return self._raw(connection, "request", start, end, packets, last, last_ns)
+        if end - start < 8:
+            return self._untold(connection, start, end, packets, last, last_ns, "BODY_TOO_SHORT")
+        key, version, correlation_id = _SHORT_REQUEST(buffer, start)
+        decoder = self._decoders.get(key, version)
+        at, client_id, fault = _request_header(decoder, buffer, start, end)
+        body: Any = UNSET
+        weird = None if decoder.weird is None else [decoder.weird]
+        detail = ""
+        if fault:
+            weird = [*(weird or ()), fault]
+            detail = "header"
+        else:
+            body, codes, detail = decoder.read_request(buffer, at, end)
+            if codes:
+                weird = [*(weird or ()), *codes]
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", key, decoder.name, version,
+            correlation_id, client_id, UNSET, UNSET, end - start, body, weird or UNSET, detail or UNSET,
+        )  # fmt: skip
+        self._page.append(message)
+        if self._records.unclaimed:
+            self._records.claim(message)
+        if decoder.software is not None and body is not UNSET and body is not None:
+            _learn_software(connection.flow, decoder.software, body)
+        self._await_answer(connection, message, decoder, correlation_id, body)
+        return message
+
+    def _await_answer(self, connection: _Connection, message: Message, decoder: Decoder, correlation_id: int, body: Any) -> None:
+        if decoder.one_way is not None and getattr(body, decoder.one_way[0], None) == decoder.one_way[1]:
+            connection.one_way.append(correlation_id)
+            self._page.append(Exchange(message, None, "one_way", connection.flow))
+            return
+        waiting = connection.open
+        if waiting:
+            if any(request.correlation_id == correlation_id for request in waiting):
+                _mark(message, "CORRELATION_ID_REUSED")
+            if len(waiting) >= limits.IN_FLIGHT:
+                self._give_up(connection, waiting.popleft(), "IN_FLIGHT_LIMIT")
+        else:
+            connection.answers_lost = False
+        waiting.append(_Open(message, decoder, correlation_id))
+
+    # -- responses
+
+    def _response(
+        self,
+        connection: _Connection,
+        buffer: bytes,
+        start: int,
+        end: int,
+        packets: tuple[int, int] | UnsetType,
+        last: int,
+        last_ns: int,
+        first_ns: int,
+    ) -> Message:
+        if connection.raw_open:
+            connection.raw_open -= 1
+            return self._raw(connection, "response", start, end, packets, last, last_ns)
+        if end - start < 4:
+            return self._untold(connection, start, end, packets, last, last_ns, "BODY_TOO_SHORT")
+        (correlation_id,) = _CORRELATION(buffer, start)
+        request, order = self._answered(connection, correlation_id)
+        if request is None:
+            return self._unmatched(connection, correlation_id, start, end, packets, last, last_ns)
+        asked, decoder = request.message, request.decoder
+        body, codes, detail = decoder.read_response(buffer, start + 4, end)
+        if order or decoder.weird:
+            codes = [code for code in (decoder.weird, *(codes or ()), order) if code]
+        message = Message(
+            last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key, asked.api, asked.version,
+            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes or UNSET, detail or UNSET,
+        )  # fmt: skip
+        self._page.append(message)
+        if self._records.unclaimed:
+            self._records.claim(message)
+        if decoder.then_raw and getattr(body, "error_code", None) == 0:
+            connection.raw = True
+        self._page.append(Exchange(asked, message, "answered", connection.flow))
+        return message
+
+    def _answered(self, connection: _Connection, correlation_id: int) -> tuple[_Open | None, str | None]:
+        """The open request that this correlation id answers, and what is odd about the order."""
+        waiting = connection.open
+        if waiting and waiting[0].correlation_id == correlation_id:
+            return waiting.popleft(), None
+        for index, request in enumerate(waiting):
+            if request.correlation_id == correlation_id:
+                break
+        else:
+            return None, None
+        if not connection.answers_lost:
+            del waiting[index]
+            return request, "RESPONSE_OUT_OF_ORDER"
+        for _ in range(index):
+            self._give_up(connection, waiting.popleft(), None)
+        connection.answers_lost = bool(len(waiting) > 1)
+        return waiting.popleft(), None
+
+    def _unmatched(
+        self,
+        connection: _Connection,
+        correlation_id: int,
+        start: int,
+        end: int,
+        packets: tuple[int, int] | UnsetType,
+        last: int,
+        last_ns: int,
+    ) -> Message:
+        code = "ACKS0_ANSWERED" if correlation_id in connection.one_way else "RESPONSE_UNMATCHED"
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "response", UNSET, UNSET, UNSET,
+            correlation_id, UNSET, UNSET, UNSET, end - start, None, [code],
+        )  # fmt: skip
+        self._page.append(message)
+        self._page.append(Exchange(None, message, "orphan", connection.flow))
+        return message
+
+    # -- frames without a Kafka header
+
+    def _ends_raw(self, connection: _Connection, buffer: bytes, start: int, end: int) -> bool:
+        """Whether the client's frame is a request again: its header is known and its body fits to the last byte."""
+        if end - start < 10:
+            return False
+        key, version, _, _ = _REQUEST(buffer, start)
+        if not self._decoders.knows(key, version):
+            return False
+        decoder = self._decoders.get(key, version)
+        at, _, fault = _request_header(decoder, buffer, start, end)
+        if fault or decoder.read_request(buffer, at, end)[1]:
+            self._records.discard()
+            return False
+        self._records.discard()
+        connection.raw = False
+        connection.raw_open = 0
+        return True
+
+    def _raw(
+        self, connection: _Connection, kind: Any, start: int, end: int, packets: tuple[int, int] | UnsetType, last: int, last_ns: int
+    ) -> Message:
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, kind, UNSET, UNSET, UNSET,
+            UNSET, UNSET, UNSET, UNSET, end - start, None, ["RAW_TOKEN"],
+        )  # fmt: skip
+        self._page.append(message)
+        return message
+
+    def _untold(
+        self,
+        connection: _Connection,
+        start: int,
+        end: int,
+        packets: tuple[int, int] | UnsetType,
+        last: int,
+        last_ns: int,
+        code: str | None = None,
+    ) -> Message:
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "unknown", UNSET, UNSET, UNSET,
+            UNSET, UNSET, UNSET, UNSET, end - start, None, [code] if code else UNSET,
+        )  # fmt: skip
+        self._page.append(message)
+        return message
+
+    # -- ends
+
+    def _give_up(self, connection: _Connection, request: _Open, code: str | None) -> None:
+        if code:
+            _mark(request.message, code)
+        outcome: Outcome = "unanswered"
+        self._page.append(Exchange(request.message, None, outcome, connection.flow))
+
+    def _close_flow(self, closed: Closed) -> None:
+        connection = self._connections.pop(closed.flow.id, None)
+        if connection is not None:
+            for request in connection.open:
+                if closed.how != "capture":
+                    asked = request.message
+                    self._page.append(
+                        Weird(
+                            "REQUEST_UNANSWERED", "exchange", closed.packet, closed.time_ns,
+                            f"{asked.api} with correlation id {asked.correlation_id} in packet {asked.packet}",
+                            asked.flow, closed.flow.client_side, asked.packet,
+                        )  # fmt: skip
+                    )
+                self._give_up(connection, request, None)
+        self._page.append(closed)
+
+
+def _mark(message: Message, code: str) -> None:
+    """Adds a weird's code to a message."""
+    if isinstance(message.weird, UnsetType):
+        message.weird = [code]
+    else:
+        message.weird = [*message.weird, code]
+
+
+def _learn_software(flow: Flow, names: tuple[str, str], body: Any) -> None:
+    name, version = (getattr(body, attribute, UNSET) for attribute in names)
+    if isinstance(name, str) and isinstance(version, str):
+        flow.software_name, flow.software_version = name, version
+
+
+def _request_header(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[int, Any, str | None]:
+    """Where the body begins, the client id, and what is wrong with the header. Request header versions 0 to 2 (KIP-482)."""
+    at = start + 8
+    client_id: Any = UNSET
+    try:
+        if decoder.request_header:
+            (length,) = _INT16(buffer, at)
+            at += 2
+            if length < 0:
+                client_id = None
+            else:
+                client_id = _CLIENT_IDS[buffer[at : at + length]]
+                at += length
+            if decoder.request_header == 2:
+                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
+    except (IndexError, StructError):
+        return end, client_id, "BODY_TOO_SHORT"
+    if at > end:
+        return end, client_id, "BODY_TOO_SHORT"
+    return at, client_id, None
+

@@ -1,0 +1,59 @@
+"""The way of the data, joined: packets in, one time line of messages and everything else worth knowing out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kshark.decoding import Decoders
+from kshark.exchange import ExchangeStage
+from kshark.framing import Framing
+from kshark.link import Link
+from kshark.model import Event, PacketBatch, Weird
+from kshark.records import make_reader
+from kshark.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the consumer asks for; what nobody looks at is not read.
+
+    `records`: open record batches, or leave `{"size": n}`. `payload`: keys, values and header values of records, or their sizes.
+    `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
+    """
+
+    records: bool = True
+    payload: bool = True
+    bodies: frozenset[int] | None = None
+    kafka_ports: frozenset[int] = frozenset()
+    dissectors: tuple[Path, ...] = ()
+
+
+class Engine:
+    """All stages of one capture. `feed` takes what a capture source yields, gives pages: lists of events in time line order."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        asked = options or Options()
+        registry = Registry(asked.dissectors)
+        records = make_reader(asked.records, asked.payload)
+        self.link = Link()
+        self._framing = Framing(registry.knows, asked.kafka_ports)
+        self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies), records)
+
+    def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
+        if isinstance(item, Weird):
+            yield [item]
+            return
+        segments, weirds = self.link.feed(item)
+        if weirds:
+            yield list(weirds)
+        if segments is not None:
+            for event in self._framing.feed(segments, self.link.ends):
+                yield from self._exchange.feed(event)
+            yield from self._exchange.turn()
+
+    def close(self) -> Iterator[list[Event]]:
+        for event in self._framing.close():
+            yield from self._exchange.feed(event)
+        yield from self._exchange.turn()
