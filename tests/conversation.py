@@ -1,0 +1,278 @@
+"""Conversations between share-group members and brokers, as real packets: what tests say in Kafka's words, kshark reads from the wire.
+
+    talk = Conversation()
+    a = talk.member("a", group="g")
+    a.share_fetch(epoch=0).answered()
+    late = a.share_fetch(epoch=3).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_SKIP_AHEAD", blame="client", at=late)]
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import kshark
+from dissectors.enums import ErrorCode
+from kshark.analysis import Analyzer
+from kshark.model import Event, Finding
+from kshark.pipeline import Engine, Options
+from tests.packets import Packet, Tcp, Wire, batch
+
+BROKER = "10.0.0.9:9092"
+TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
+#: Highest ShareFetch version that a broker of a release offers; None: no share APIs advertised.
+SHARE_FETCH_OF = {"4.0": 0, "4.1": 1, "4.2": 2, "4.3": 2}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding as tests say it: where, what, whose fault."""
+
+    code: str
+    verdict: str
+    packet: int
+    blame: str | None = None
+    cause: str | None = None
+    because: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Finding):
+            return NotImplemented
+        return (self.code, self.verdict, self.packet) == (other.code, other.verdict, other.packet) and all(
+            said is None or said == found
+            for said, found in ((self.blame, other.blame), (self.cause, other.cause), (self.because, other.unknown_because))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass
+class Asked:
+    """A request on the wire; `answered` puts its response there too."""
+
+    connection: Connection
+    api: str
+    key: int
+    version: int
+    correlation_id: int
+    packets: list[int]
+    answer_packets: list[int] = field(default_factory=list)
+
+    @property
+    def packet(self) -> int:
+        """Where a finding at this exchange stands: the answer's last packet, else the request's."""
+        return (self.answer_packets or self.packets)[-1]
+
+    @property
+    def all_packets(self) -> list[int]:
+        return [*self.packets, *self.answer_packets]
+
+    def answered(self, error: int = 0, **body: Any) -> Asked:
+        header = struct.pack(">i", self.correlation_id) + (b"" if self.key == 18 else b"\0" if self.key >= 68 else b"")
+        data = header + kshark.encode(self.key, self.version, "response", {"error_code": int(error), **body})
+        self.answer_packets = self.connection.tcp.broker(struct.pack(">i", len(data)) + data)
+        return self
+
+
+@dataclass
+class Connection:
+    """A TCP connection of a client to a broker."""
+
+    talk: Conversation
+    tcp: Tcp
+    client_id: str = "c1"
+    correlation_id: int = 0
+
+    def ask(self, key: int, api: str, version: int, body: dict[str, Any]) -> Asked:
+        """Sends one request; APIs from 68 on and ApiVersions 3+ have flexible headers."""
+        self.correlation_id += 1
+        name = self.client_id.encode()
+        header = struct.pack(">hhih", key, version, self.correlation_id, len(name)) + name
+        flexible = key >= 68 or (key == 18 and version >= 3)
+        data = header + (b"\0" if flexible else b"") + kshark.encode(key, version, "request", body)
+        asked = Asked(self, api, key, version, self.correlation_id, self.tcp.client(struct.pack(">i", len(data)) + data))
+        self.talk.exchanges.append(asked)
+        return asked
+
+    def api_versions(self, release: str | None) -> Asked:
+        """The client introduces itself, the broker says what it speaks: that is how a release is known."""
+        keys = [{"api_key": 18, "min_version": 0, "max_version": 4}, {"api_key": 3, "min_version": 0, "max_version": 13}]
+        if release is not None:
+            top = SHARE_FETCH_OF[release]
+            keys += [{"api_key": key, "min_version": min(top, 1), "max_version": top} for key in (78, 79)]
+        asked = self.ask(18, "ApiVersions", 3, {"client_software_name": "apache-kafka-java", "client_software_version": "4.3.1"})
+        return asked.answered(api_keys=keys)
+
+    def close(self) -> None:
+        self.tcp.close()
+
+    def reset(self) -> None:
+        self.tcp.reset()
+
+
+@dataclass
+class Member:
+    """A member of a share group on one connection (another one by `on`)."""
+
+    connection: Connection
+    group: str
+    member_id: str
+
+    def on(self, connection: Connection) -> Member:
+        return Member(connection, self.group, self.member_id)
+
+    def heartbeat(self, epoch: int, topics: Collection[str] | None = None) -> Asked:
+        return self.connection.ask(
+            76,
+            "ShareGroupHeartbeat",
+            1,
+            {
+                "group_id": self.group,
+                "member_id": self.member_id,
+                "member_epoch": epoch,
+                "rack_id": None,
+                "subscribed_topic_names": None if topics is None else list(topics),
+            },
+        )
+
+    def join(self) -> Asked:
+        return self.heartbeat(0, ["t"]).answered(member_id=self.member_id, member_epoch=1, heartbeat_interval_ms=5000, assignment=None)
+
+    def share_fetch(
+        self,
+        epoch: int,
+        partitions: Iterable[int] = (),
+        *,
+        acks: Iterable[tuple[int, int, int]] = (),
+        forget: Iterable[int] = (),
+        version: int = 1,
+        topic: str = TOPIC,
+        **fields: Any,
+    ) -> Asked:
+        """A ShareFetch that lists `partitions` of one topic; `acks` are (first, last, type) on the first of them."""
+        listed = list(partitions)
+        batches = [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
+        rows = [{"partition_index": p, "acknowledgement_batches": batches if i == 0 else []} for i, p in enumerate(listed)]
+        gone = list(forget)
+        body = {
+            "group_id": self.group,
+            "member_id": self.member_id,
+            "share_session_epoch": epoch,
+            "max_wait_ms": 500,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 500,
+            "batch_size": 500,
+            "topics": [{"topic_id": topic, "partitions": rows}] if rows else [],
+            "forgotten_topics_data": [{"topic_id": topic, "partitions": gone}] if gone else [],
+        }
+        if version == 0:
+            del body["max_records"], body["batch_size"]
+        return self.connection.ask(78, "ShareFetch", version, {**body, **fields})
+
+    def share_acknowledge(
+        self, epoch: int, acks: Iterable[tuple[int, int, int]] = (), *, partition: int = 0, version: int = 1, topic: str = TOPIC
+    ) -> Asked:
+        batches = [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
+        rows = [{"topic_id": topic, "partitions": [{"partition_index": partition, "acknowledgement_batches": batches}]}] if batches else []
+        return self.connection.ask(
+            79,
+            "ShareAcknowledge",
+            version,
+            {"group_id": self.group, "member_id": self.member_id, "share_session_epoch": epoch, "topics": rows},
+        )
+
+
+class Conversation:
+    """A wire with members and brokers talking on it, one packet a millisecond."""
+
+    def __init__(self, *, release: str | None = "4.2") -> None:
+        self.wire = Wire()
+        self.release = release
+        self.exchanges: list[Asked] = []
+        self._ports = 50_000
+
+    def connection(self, broker: str = BROKER, host: str = "10.0.0.1", *, from_syn: bool = True, introduced: bool = True) -> Connection:
+        """A new connection; `from_syn` False: it began before the capture; `introduced`: ApiVersions comes first."""
+        self._ports += 1
+        tcp = Tcp(self.wire, f"{host}:{self._ports}", broker, [self._ports * 1000, self._ports * 3000])
+        connection = Connection(self, tcp.open() if from_syn else tcp)
+        if introduced:
+            connection.api_versions(self.release)
+        return connection
+
+    def member(self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True) -> Member:
+        """A member whose id is its name, padded to a uuid's 22 characters; `joined`: its first heartbeat is in the capture."""
+        member = Member(connection or self.connection(), group, name.ljust(22, "A"))
+        if joined:
+            member.join()
+        return member
+
+    def pause(self, seconds: float) -> None:
+        self.wire.pause(seconds)
+
+    def packets(self) -> list[tuple[int, Packet]]:
+        return list(enumerate(self.wire.packets, 1))
+
+    def without_packets(self, numbers: Collection[int]) -> Thinned:
+        """The same capture from a sniffer that missed these packets; the others keep their numbers."""
+        return Thinned([(n, p) for n, p in self.packets() if n not in set(numbers)])
+
+    def without_exchange(self, index: int) -> Thinned:
+        """Without the packets of the exchange at that place in `exchanges`."""
+        return self.without_packets(self.exchanges[index].all_packets)
+
+
+@dataclass
+class Thinned:
+    """What is left of a conversation; packets keep the numbers they had in the whole."""
+
+    rows: list[tuple[int, Packet]]
+
+    def packets(self) -> list[tuple[int, Packet]]:
+        return self.rows
+
+
+def events(talk: Conversation | Thinned, options: Options | None = None, batch_size: int = 1_000_000) -> list[Event]:
+    """Everything the engine makes of the conversation's packets."""
+    import numpy as np
+
+    rows = talk.packets()
+    engine = Engine(options)
+    out: list[Event] = []
+    for at in range(0, len(rows), batch_size):
+        some = rows[at : at + batch_size]
+        packets = batch([p for _, p in some])
+        packets.number = np.array([n for n, _ in some], np.int64)
+        for page in engine.feed(packets):
+            out.extend(page)
+    for page in engine.close():
+        out.extend(page)
+    return out
+
+
+def findings(talk: Conversation | Thinned) -> list[Finding]:
+    """What `kshark check` finds, in the order of packets."""
+    analyzer = Analyzer()
+    found = [finding for event in events(talk) for finding in analyzer.feed(event)]
+    found += analyzer.close()
+    return sorted(found, key=lambda finding: (finding.packet, finding.code))
+
+
+def violation(code: str, at: Asked, blame: str | None = None, cause: str | None = None) -> Told:
+    return Told(code, "violation", at.packet, blame, cause)
+
+
+def unknown(code: str, at: Asked, because: str | None = None, cause: str | None = None) -> Told:
+    return Told(code, "unknown", at.packet, None, cause, because)
+
+
+def note(code: str, at: Asked, cause: str | None = None) -> Told:
+    return Told(code, "note", at.packet, None, cause)
+
+
+INVALID_SHARE_SESSION_EPOCH = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+SHARE_SESSION_NOT_FOUND = ErrorCode.SHARE_SESSION_NOT_FOUND
