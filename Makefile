@@ -1,0 +1,46 @@
+# `make demo` and `make test` are all one needs; both set up what is missing first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo test test-quick lint bench clean help
+
+help:
+	@echo "make demo        a real share-group incident, from the packets to the verdict"
+	@echo "make test        ruff, mypy and every test"
+	@echo "make test-quick  the tests that need no Spark"
+	@echo "make bench       speed beside tshark, on the same files"
+	@echo "make setup       what the others need (they call it)"
+
+setup: $(VENV)/.ready
+	@$(BIN)/python -m spark_analysis.java --install
+
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "kshark needs Python 3.11 or newer; name one: make setup PYTHON=python3.12" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ echo "this Python cannot make virtual environments; install its venv package (Debian: python3-venv)" >&2; exit 2; }
+	@echo "installing kshark and what it needs into $(VENV) (Spark is 450 MB)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	@sh captures/demo.sh $(BIN)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow and not live"
+
+test-quick: setup
+	$(BIN)/python -m pytest -m "not slow and not live and not spark"
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info out

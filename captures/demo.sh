@@ -1,0 +1,28 @@
+#!/bin/sh
+# A real share-group incident the whole way: every step shows the command it runs, so that the next one can be typed.
+set -u
+bin=$1
+capture=captures/adv-epochs.pcap
+out=out/demo
+rm -rf "$out"
+
+step() {
+    printf '\n\033[1m$ %s\033[0m\n' "$*" | if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi
+    command=$1
+    shift
+    "$bin/$command" "$@"
+    code=$?
+    # check answers 1 when it found violations: that is what the demo is about
+    [ $code -le 1 ] || exit $code
+}
+
+echo "A client loses count of its share session on a real Kafka broker. Since Kafka 4.4 only the wire shows it."
+step kshark read $capture -c 12
+step kshark sessions $capture
+step kshark check $capture
+step kshark explain EPOCH_SKIP_AHEAD
+step kshark explain 123
+step kshark export $capture -o $out
+step kshark-spark check $out
+echo
+echo "The packets and the tables gave the same findings. Next: $bin/kshark check YOUR.pcap"

@@ -1,0 +1,41 @@
+"""The Python face: captures in, messages and findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kshark.analysis import Analyzer
+from kshark.capture import open_captures
+from kshark.codec import plain
+from kshark.model import Event, Finding, Message
+from kshark.pipeline import Engine, Options
+
+
+def pages(paths: tuple[str | Path, ...], options: Options | None = None) -> Iterator[list[Event]]:
+    """Everything that happens in the captures, as one capture, in pages of the one time line."""
+    engine = Engine(options)
+    for item in open_captures(list(paths)):
+        yield from engine.feed(item)
+    yield from engine.close()
+
+
+def read(*paths: str | Path, records: bool = True, payload: bool = True) -> Iterator[Message]:
+    """Messages of the captures, in the order in which they end; `body` is a dict of plain values.
+
+    `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values.
+    Raises kshark.UnreadableInput for what is no capture.
+    """
+    for page in pages(paths, Options(records=records, payload=payload)):
+        for event in page:
+            if isinstance(event, Message):
+                event.body = plain(event.body)
+                yield event
+
+
+def check(*paths: str | Path) -> Iterator[Finding]:
+    """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
+    analyzer = Analyzer()
+    found = [finding for page in pages(paths, Options(records=False)) for event in page for finding in analyzer.feed(event)]
+    found += analyzer.close()
+    yield from sorted(found, key=lambda finding: (finding.packet, finding.code))
