@@ -1,0 +1,156 @@
+"""The house is as it was drawn: imports go one way, heavy packages stay in their rooms, files and functions stay small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shared import ROOT
+
+PACKAGES = ("kshark", "dissectors", "spark_analysis")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+#: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("kshark.errors", "kshark.limits"),
+    ("kshark.schema", "kshark.model", "kshark.anomaly", "kshark.paths"),
+    ("dissectors",),
+    ("kshark.link", "kshark.link_layers", "kshark.reassembly", "kshark.recognition", "kshark.framing", "kshark.codec", "kshark.records"),
+    ("kshark.registry",),
+    ("kshark.bodies", "kshark.decoding"),
+    ("kshark.exchange",),
+    ("kshark.pipeline", "kshark.capture"),
+    ("kshark.analysis", "kshark.tables"),
+    ("kshark.output", "kshark.face"),
+    ("kshark", "kshark.cli"),
+    ("spark_analysis",),
+)
+#: dissectors are facts: they know the vocabulary and each other, nothing else of the engine.
+DISSECTORS_MAY_IMPORT = ("kshark.schema", "dissectors")
+#: Whoever is in no row below may be imported anywhere.
+ROOMS_OF = {
+    "scapy": ("kshark/capture/live.py",),
+    "pyspark": ("spark_analysis/",),
+    "rich": ("kshark/output/text", "kshark/cli/"),
+    "pyarrow": ("kshark/output/parquet", "spark_analysis/"),
+    "pandas": ("spark_analysis/",),
+    "crc32c": ("kshark/records/",),
+    "cramjam": ("kshark/records/", "kshark/capture/"),
+    "numpy": ("kshark/",),
+    "msgspec": ("kshark/", "spark_analysis/"),
+    "dpkt": ("kshark/link_layers.py",),
+}
+FILE_LINES = 400
+FUNCTION_LINES = 60
+#: Longer than the rest, each with its reason.
+EXCEPTIONS = {
+    "dissectors/enums.py": "Kafka's enumerations, one member a line",
+}
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path, *, at_run_time: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything a file imports (what only type checkers see is left out)."""
+    tree = ast.parse(path.read_text(), str(path))
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if at_run_time and id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def floor_of(module: str) -> int | None:
+    rooms = [(room, index) for index, row in enumerate(FLOORS) for room in row if module == room or module.startswith(room + ".")]
+    return max(rooms, key=lambda pair: len(pair[0]))[1] if rooms else None
+
+
+def test_every_file_stands_on_a_floor() -> None:
+    known = {room for row in FLOORS for room in row}
+    homeless = [
+        module_of(path)
+        for path in SOURCES
+        if not any(module_of(path) == room or (module_of(path).startswith(room + ".") and room != "kshark") for room in known)
+    ]
+    assert homeless == []
+
+
+def test_imports_go_one_way() -> None:
+    wrong = []
+    for path in SOURCES:
+        own = module_of(path)
+        for line, name in imports_of(path):
+            if not name.startswith(PACKAGES) or name == "kshark.__version__":
+                continue
+            own_floor, their_floor = floor_of(own), floor_of(name)
+            if own_floor is not None and their_floor is not None and their_floor > own_floor and not (own == "kshark"):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is above it")
+    assert wrong == []
+
+
+def test_dissectors_know_only_the_vocabulary() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "dissectors")
+        for line, name in imports_of(path)
+        if name.startswith("kshark") and not name.startswith("kshark.schema")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", sorted(ROOMS_OF))
+def test_heavy_packages_stay_in_their_rooms(package: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in SOURCES
+        for line, name in imports_of(path)
+        if name.split(".")[0] == package and not str(path.relative_to(ROOT)).startswith(ROOMS_OF[package])
+    ]
+    assert wrong == []
+
+
+def test_files_and_functions_are_small() -> None:
+    wrong = []
+    for path in SOURCES:
+        name = str(path.relative_to(ROOT))
+        text = path.read_text()
+        lines = text.count("\n")
+        if lines > FILE_LINES and name not in EXCEPTIONS:
+            wrong.append(f"{name}: {lines} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno and f"{name}:{node.name}" not in EXCEPTIONS:
+                length = node.end_lineno - node.lineno + 1
+                if length > FUNCTION_LINES:
+                    wrong.append(f"{name}:{node.lineno} {node.name}: {length} lines")
+    assert wrong == []
+
+
+def test_exceptions_are_still_needed() -> None:
+    for name in EXCEPTIONS:
+        path = ROOT / name.split(":")[0]
+        assert path.exists(), f"{name} is excepted and does not exist"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, kshark.cli\ntry:\n    kshark.cli.main(['--help'])\nexcept SystemExit:\n    pass\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "dissectors"} == set()
