@@ -1,0 +1,19 @@
+"""SaslAuthenticate (API 36): one step of the SASL exchange."""
+
+from dissectors.enums import ErrorCode
+from kshark.schema import api, bytes_, int16, int64, string, struct
+
+DISSECTOR = api(
+    36,
+    "SaslAuthenticate",
+    versions="0-2",
+    flexible="2+",
+    kip="KIP-152",
+    request=struct(bytes_("auth_bytes")),
+    response=struct(
+        int16("error_code", enum=ErrorCode),
+        string("error_message", nullable="0+"),
+        bytes_("auth_bytes"),
+        int64("session_lifetime_ms", versions="1+"),
+    ),
+)
