@@ -100,7 +100,7 @@ def test_imports_go_one_way() -> None:
             if not name.startswith(PACKAGES) or name == "kshark.__version__":
                 continue
             own_floor, their_floor = floor_of(own), floor_of(name)
-            if own_floor is not None and their_floor is not None and their_floor > own_floor and not (own == "kshark"):
+            if own_floor is not None and their_floor is not None and their_floor > own_floor and own != "kshark":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is above it")
     assert wrong == []
 
