@@ -37,6 +37,9 @@ _CAPTURE: Final = (
     _weird("BLOCK_INVALID", "capture", "error", "capture", "A pcapng block contradicts its own length; it was skipped or reading stopped.", "pcapng, section 3"),
     _weird("INTERFACE_UNKNOWN", "capture", "warn", "capture", "A packet names an interface that its section does not describe.", "pcapng, section 4.3"),
     _weird("COMPRESSED_CUT", "capture", "warn", "capture", "The compressed file ends early; what came before was read.", "RFC 1952"),
+    _weird("CAPTURE_UNREAD", "capture", "warn", "capture", "Bytes of the file behind the place where reading stopped."),
+    _weird("COMPRESSED_INVALID", "capture", "error", "capture", "The compressed data is damaged; what came before was read.", "RFC 1952, RFC 8878"),
+    _weird("FRAME_NUMBERS_FORGOTTEN", "capture", "note", "capture", "Files that overlap in too many places; which file an early packet came from is no longer told."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6"),
 )
 _LINK: Final = (
@@ -44,6 +47,7 @@ _LINK: Final = (
     _weird("PACKET_TOO_SHORT", "link", "warn", "capture", "A packet is shorter than the headers it announces.", "RFC 791, RFC 9293"),
     _weird("HEADER_INVALID", "link", "warn", "network", "An IP or TCP header contradicts itself.", "RFC 791, RFC 9293"),
     _weird("IP_FRAGMENT", "link", "warn", "network", "An IP fragment; fragments are not put together, their bytes become a gap.", "RFC 791, section 3.2"),
+    _weird("ENDS_FORGOTTEN", "link", "note", "capture", "Very many pairs of address and port; those not seen for long were forgotten, and count as new when they return."),
     _weird("SNAP_LENGTH_CUT", "link", "warn", "capture", "Payload bytes cut off by the snap length; they become a gap.", "pcap file format"),
 )
 _STREAM: Final = (

@@ -8,6 +8,12 @@ BATCH_BYTES: Final = 1 << 20
 PACKET_BYTES: Final = 1 << 24
 #: Largest pcapng block.
 BLOCK_BYTES: Final = 1 << 25
+#: Interfaces that one section of a pcapng file may describe.
+INTERFACES: Final = 65_536
+#: Runs of packets from one file, in a merge of overlapping files, for which file and frame are remembered.
+NUMBERING_RUNS: Final = 1 << 20
+#: Pairs of ends (address and port) that are remembered before those not seen for long are forgotten; twice as many at most are held.
+PAIRS: Final = 200_000
 #: TCP connections whose state is held at the same time; beyond it the one longest idle is forgotten.
 FLOWS: Final = 100_000
 #: Bytes held out of order for one direction until the hole before them is given up as a Gap.
