@@ -366,3 +366,40 @@ class MemberType(IntEnum):
     UNKNOWN = -1
     CLASSIC = 0
     CONSUMER = 1
+
+
+class StreamsStatus(IntEnum):
+    """What a Kafka Streams group lacks or does (KIP-1071). Source: StreamsGroupHeartbeatResponse.Status."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+    MISSING_CLIENT_TAGS = 6
+
+
+class TopologyNodeType(IntEnum):
+    """What a node of a Kafka Streams topology does (KIP-1331)."""
+
+    SOURCE = 1
+    PROCESSOR = 2
+    SINK = 3
+
+
+class TopologyDescriptionStatus(IntEnum):
+    """Whether a topology comes with the description of its group (KIP-1331)."""
+
+    NOT_REQUESTED = 0
+    NOT_STORED = 1
+    ERROR = 2
+    AVAILABLE = 3
+
+
+class ControlRequestType(IntEnum):
+    """Whether a controller of ZooKeeper times sends changes or everything (KIP-866). Source: requests.AbstractControlRequest.Type."""
+
+    UNKNOWN = 0
+    INCREMENTAL = 1
+    FULL = 2

@@ -9,7 +9,10 @@ DISSECTOR = api(
     versions="0-4",
     flexible="4+",
     request=struct(
-        string("group_id"), int32("generation_id"), string("member_id"), string("group_instance_id", versions="3+", nullable="3+")
+        string("group_id"),
+        int32("generation_id"),
+        string("member_id"),
+        string("group_instance_id", versions="3+", nullable="3+"),
     ),
     response=struct(int32("throttle_time_ms", versions="1+"), int16("error_code", enum=ErrorCode)),
 )

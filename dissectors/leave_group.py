@@ -19,6 +19,14 @@ DISSECTOR = api(
     "LeaveGroup",
     versions="0-5",
     flexible="4+",
-    request=struct(string("group_id"), string("member_id", versions="0-2"), array("members", member_identity, versions="3+")),
-    response=struct(int32("throttle_time_ms", versions="1+"), int16("error_code", enum=ErrorCode), array("members", member, versions="3+")),
+    request=struct(
+        string("group_id"),
+        string("member_id", versions="0-2"),
+        array("members", member_identity, versions="3+"),
+    ),
+    response=struct(
+        int32("throttle_time_ms", versions="1+"),
+        int16("error_code", enum=ErrorCode),
+        array("members", member, versions="3+"),
+    ),
 )

@@ -30,6 +30,7 @@ DISSECTOR = api(
         int32("timeout_ms", versions="10+"),
     ),
     response=struct(
-        int32("throttle_time_ms", versions="2+"), array("topics", struct(string("name"), array("partitions", partition_response)))
+        int32("throttle_time_ms", versions="2+"),
+        array("topics", struct(string("name"), array("partitions", partition_response))),
     ),
 )

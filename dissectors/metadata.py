@@ -24,7 +24,7 @@ response_topic = struct(
     uuid("topic_id", versions="10+"),
     boolean("is_internal", versions="1+"),
     array("partitions", partition),
-    int32("topic_authorized_operations", versions="8+", default=-2147483648),
+    int32("topic_authorized_operations", versions="8+", default=-2147483648, about="one bit for each AclOperation"),
 )
 
 DISSECTOR = api(
@@ -44,7 +44,7 @@ DISSECTOR = api(
         string("cluster_id", versions="2+", nullable="2+"),
         int32("controller_id", versions="1+", default=-1),
         array("topics", response_topic),
-        int32("cluster_authorized_operations", versions="8-10", default=-2147483648),
+        int32("cluster_authorized_operations", versions="8-10", default=-2147483648, about="one bit for each AclOperation"),
         int16("error_code", versions="13+", enum=ErrorCode),
     ),
 )

@@ -10,7 +10,10 @@ member = struct(
     string("client_id"),
     string("client_host"),
     array("subscribed_topic_names", string()),
-    struct(array("topic_partitions", struct(uuid("topic_id"), string("topic_name"), array("partitions", int32()))), name="assignment"),
+    struct(
+        array("topic_partitions", struct(uuid("topic_id"), string("topic_name"), array("partitions", int32()))),
+        name="assignment",
+    ),
 )
 described_group = struct(
     int16("error_code", enum=ErrorCode),
@@ -21,7 +24,7 @@ described_group = struct(
     int32("assignment_epoch"),
     string("assignor_name"),
     array("members", member),
-    int32("authorized_operations", default=-2147483648),
+    int32("authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
 )
 
 DISSECTOR = api(

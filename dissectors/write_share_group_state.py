@@ -24,6 +24,9 @@ DISSECTOR = api(
     versions="0-1",
     flexible="0+",
     kip="KIP-932",
-    request=struct(string("group_id"), array("topics", struct(uuid("topic_id"), array("partitions", partition_data)))),
+    request=struct(
+        string("group_id"),
+        array("topics", struct(uuid("topic_id"), array("partitions", partition_data))),
+    ),
     response=struct(array("results", struct(uuid("topic_id"), array("partitions", partition_result)))),
 )

@@ -1,0 +1,42 @@
+"""DescribeTopicPartitions (API 75): the partitions of topics, page by page."""
+
+from dissectors.enums import ErrorCode
+from kshark.schema import api, array, boolean, int16, int32, string, struct, uuid
+
+partition = struct(
+    int16("error_code", enum=ErrorCode),
+    int32("partition_index"),
+    int32("leader_id"),
+    int32("leader_epoch", default=-1),
+    array("replica_nodes", int32()),
+    array("isr_nodes", int32()),
+    array("eligible_leader_replicas", int32(), nullable="0+"),
+    array("last_known_elr", int32(), nullable="0+"),
+    array("offline_replicas", int32()),
+)
+response_topic = struct(
+    int16("error_code", enum=ErrorCode),
+    string("name", nullable="0+"),
+    uuid("topic_id"),
+    boolean("is_internal"),
+    array("partitions", partition),
+    int32("topic_authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+)
+
+DISSECTOR = api(
+    75,
+    "DescribeTopicPartitions",
+    versions="0",
+    flexible="0+",
+    kip="KIP-966",
+    request=struct(
+        array("topics", struct(string("name"))),
+        int32("response_partition_limit", default=2000),
+        struct(string("topic_name"), int32("partition_index"), name="cursor", nullable="0+"),
+    ),
+    response=struct(
+        int32("throttle_time_ms"),
+        array("topics", response_topic),
+        struct(string("topic_name"), int32("partition_index"), name="next_cursor", nullable="0+"),
+    ),
+)
