@@ -36,8 +36,8 @@ IN_FLIGHT: Final = 10_000
 DECOMPRESSED_BYTES: Final = 128 << 20
 #: Bytes of decompressed records held before the messages they belong to are handed on.
 PENDING_RECORD_BYTES: Final = 2 << 20
-#: Elements of one array inside a body that costs no bytes per element.
-EMPTY_ELEMENTS: Final = 1 << 20
+#: Faults of one body that are named one by one, beside the one that ends its reading.
+FAULTS_PER_BODY: Final = 16
 #: Depth of structures inside structures.
 NESTING: Final = 32
 #: Weirds of one code reported one by one for a flow; the rest is counted.
@@ -46,3 +46,6 @@ WEIRDS_PER_FLOW: Final = 100
 SESSIONS: Final = 100_000
 #: Client ids remembered as text.
 CLIENT_IDS: Final = 10_000
+#: Names of topic ids, and addresses of brokers, remembered from Metadata.
+TOPICS: Final = 1_000_000
+BROKERS: Final = 10_000

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kshark.errors import SchemaError
 
 OPEN: Final = 32767
+EnumClass = type[IntEnum]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Field:
     tagged: Versions = NEVER
     default: Any = None
     about: str = ""
-    enum: type[IntEnum] | None = None
+    enum: EnumClass | None = None
     flexible: Versions = ALWAYS
     element: Field | None = None
     fields: tuple[Field, ...] = ()
@@ -111,7 +112,7 @@ def _field(
     tagged: str | None = None,
     default: Any = None,
     about: str = "",
-    enum: type[IntEnum] | None = None,
+    enum: EnumClass | None = None,
     flexible: str = "0+",
     element: Field | None = None,
     fields: tuple[Field, ...] = (),

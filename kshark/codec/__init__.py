@@ -1,0 +1,13 @@
+"""Bodies between bytes and values, both ways, from one schema.
+
+`compile_reader` is fast and trusts its caller to compare where it ended; `interpret` is exact and never raises. Both make the same
+classes (kshark.codec.shapes).
+"""
+
+from __future__ import annotations
+
+from kshark.codec.compiler import Reader, RecordsReader, compile_reader, reader_source
+from kshark.codec.interpreter import Fault, Reading, interpret
+from kshark.codec.plain import plain
+
+__all__ = ["Fault", "Reader", "Reading", "RecordsReader", "compile_reader", "interpret", "plain", "reader_source"]

@@ -1,0 +1,330 @@
+"""Layout and version to Python source of a reader, compiled when it is first asked for.
+
+The source reads at absolute positions of a buffer that holds many messages and checks almost nothing on the way. It is safe because a
+position never goes back: where a reader returns the position at which the message ends, every byte it took lay inside the message.
+Whoever calls it compares the two, and takes anything raised, and any other position, to the interpreter.
+
+What makes it fast: runs of fixed-size fields, the length byte behind them included, are one `unpack_from`; arrays of fixed-size structs
+are one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import starmap
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from kshark.codec import primitives
+from kshark.codec.primitives import UUID, Counted, Misfit
+from kshark.codec.shapes import Shape, Slot, shape_of
+from kshark.schema import FIXED, Layout
+
+Reader = Callable[..., tuple[Any, int]]
+
+
+class RecordsReader(Protocol):
+    """Makes the value of a records field from its bytes in the buffer."""
+
+    def __call__(self, buffer: bytes, start: int, end: int, /) -> Any: ...
+
+
+#: Names that every reader's source may use.
+_HELPERS: Final[dict[str, Any]] = {
+    "Misfit": Misfit,
+    "UUID": UUID,
+    "length": primitives.length,
+    "starmap": starmap,
+    "tag_section": primitives.tag_section,
+    "uvarint": primitives.uvarint,
+    "uvarlong": primitives.uvarlong,
+}
+#: Loops inside loops that one function may hold; Python allows 20, deeper structs become functions of their own.
+_LOOPS: Final = 8
+
+
+def compile_reader(layout: Layout, version: int, *, records: RecordsReader | None = None) -> Reader:
+    """A reader of that version's bodies: `read(buffer, start, end) -> (body, position behind it)`.
+
+    `end` is where the message ends (default: where the buffer does); it bounds the work on damaged bytes. Raises anything on bytes that
+    do not fit. `records` makes the value of records fields (default: their bytes).
+    """
+    shape = shape_of(layout, version)
+    code, constants = _compiled(shape, version)
+    names = {**_HELPERS, **constants, "RECORDS": records or _slice}
+    exec(code, names)
+    for key, readers in [(key, value) for key, value in constants.items() if key.startswith("TAGS")]:
+        names[key] = {tag: (name, names[function]) for tag, (name, function) in readers.items()}
+    read: Reader = names["read"]
+    return read
+
+
+def reader_source(layout: Layout, version: int) -> str:
+    """The source that compile_reader compiles, for people."""
+    return _Source(shape_of(layout, version), version).text()
+
+
+@lru_cache(maxsize=4096)
+def _compiled(shape: Shape, version: int) -> tuple[Any, dict[str, Any]]:
+    source = _Source(shape, version)
+    return compile(source.text(), f"<{shape.name} version {version}>", "exec"), source.constants
+
+
+def _slice(buffer: bytes, start: int, end: int) -> bytes:
+    return buffer[start:end]
+
+
+class _Source:
+    """The source of one reader: functions, and the constants they name (in capitals, which no field does)."""
+
+    def __init__(self, shape: Shape, version: int) -> None:
+        self.constants: dict[str, Any] = {}
+        self._known: dict[Any, str] = {}
+        self._functions: list[str] = []
+        self._title = f"# {shape.name}, version {version}"
+        self._names = 0
+        body = _Function(self, "read", "end=None")
+        with body.block("if end is None:"):
+            body.line("end = len(b)")
+        self.add(body, body.struct(shape))
+
+    def text(self) -> str:
+        return "\n\n\n".join([self._title, *self._functions]) + "\n"
+
+    def add(self, function: _Function, result: str) -> None:
+        """Finishes a function that returns this expression."""
+        function.line(f"return {result}, p")
+        self._functions.append("\n".join(function.lines))
+
+    def name(self, hint: str) -> str:
+        """A variable's name that nothing else has."""
+        self._names += 1
+        return f"{hint or 'item'}_{self._names}"
+
+    def constant(self, kind: str, value: Any, key: Any) -> str:
+        """The name of a constant; one name for all values with the same key."""
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = f"{kind}{len(self._known) + 1}"
+            self.constants[name] = value
+        return name
+
+    def unpack(self, letters: str) -> str:
+        return self.constant("FIXED", Struct(">" + letters).unpack_from, ("unpack", letters))
+
+    def rows(self, letters: str) -> str:
+        return self.constant("ROWS", Struct(">" + letters).iter_unpack, ("rows", letters))
+
+    def many(self, letter: str) -> str:
+        return self.constant("MANY", Counted(letter), ("many", letter))
+
+    def make(self, shape: Shape) -> str:
+        return self.constant("MAKE", shape.make, shape)
+
+    def tags(self, shape: Shape) -> str:
+        """The name of a table: tag to attribute and (the name of) the function that reads its value."""
+        readers = {}
+        for tag, slot in shape.tags.items():
+            function = _Function(self, self.name(f"tag_{slot.name}"))
+            self.add(function, function.slot(slot))
+            readers[tag] = (slot.name, function.name)
+        return self.constant("TAGS", readers, ("tags", shape))
+
+
+class _Function:
+    """Lines of one function. In them b is the buffer, p the position, n a length or count, q where it ends, t the first tag byte.
+
+    Fixed-size fields are taken together until a line needs one of them; then one `unpack_from` reads them all.
+    """
+
+    def __init__(self, source: _Source, name: str, end: str = "end") -> None:
+        self.name = name
+        self.lines = [f"def {name}(b, p, {end}):"]
+        self._source = source
+        self._depth = 1
+        self._loops = 0
+        self._run: list[tuple[str, int, str]] = []
+
+    def line(self, text: str) -> None:
+        run, self._run = self._run, []
+        if run:
+            names = ", ".join(name for _, _, name in run)
+            letters = "".join(letter for letter, _, _ in run)
+            if letters == "B":
+                self.line(f"{names} = b[p]")
+            else:
+                self.line(f"{names}{',' if len(run) == 1 else ''} = {self._source.unpack(letters)}(b, p)")
+            self.line(f"p += {sum(size for _, size, _ in run)}")
+        self.lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self._depth += 1
+        yield
+        assert not self._run, "a block ends with a line that uses what it read"
+        self._depth -= 1
+
+    # -- structs
+
+    def struct(self, shape: Shape) -> str:
+        """Reads a struct; the expression of its value."""
+        values = ", ".join([self.slot(slot) for slot in shape.slots])
+        make = self._source.make(shape)
+        if not shape.flexible:
+            return f"{make}({values})"
+        name = self._source.name(shape.name.rpartition(".")[2].lower())
+        self._run.append(("B", 1, "t"))
+        with self.block("if t:"):
+            self.line(f"found, p = tag_section(b, p - 1, end, {self._source.tags(shape)})")
+            self.line(f"{name} = {make}({values}{', ' if values else ''}**found)")
+        with self.block("else:"):
+            self.line(f"{name} = {make}({values})")
+        return name
+
+    def slot(self, slot: Slot) -> str:
+        """Reads a field; the expression of its value."""
+        if slot.type in FIXED:
+            name = self._source.name(slot.name)
+            self._run.append((*FIXED[slot.type], name))
+            return f"UUID[{name}]" if slot.type == "uuid" else name
+        match slot.type:
+            case "struct":
+                return self._nullable_struct(slot) if slot.nullable else self._plain_struct(slot)
+            case "array":
+                return self._array(slot)
+            case "string" | "bytes" | "records":
+                return self._sized(slot)
+            case _:
+                return self._varying(slot)
+
+    def _plain_struct(self, slot: Slot) -> str:
+        assert slot.shape is not None
+        if self._loops < _LOOPS:
+            return self.struct(slot.shape)
+        function = _Function(self._source, self._source.name(f"read_{slot.name}"))
+        self._source.add(function, function.struct(slot.shape))
+        name = self._source.name(slot.name)
+        self.line(f"{name}, p = {function.name}(b, p, end)")
+        return name
+
+    def _nullable_struct(self, slot: Slot) -> str:
+        name = self._source.name(slot.name)
+        if slot.tagged:
+            self.line("n, p = uvarint(b, p)")
+            null = "not n"
+        else:
+            self._run.append(("b", 1, "n"))
+            null = "n < 0"
+        with self.block(f"if {null}:"):
+            self.line(f"{name} = None")
+        with self.block("else:"):
+            self.line(f"{name} = {self._plain_struct(slot)}")
+        return name
+
+    # -- what has a length
+
+    def _length(self, slot: Slot) -> None:
+        if slot.compact:
+            self._run.append(("B", 1, "n"))
+            with self.block("if n > 127:"):
+                self.line("n, p = length(b, p - 1, end)")
+        else:
+            self._run.append(("h", 2, "n") if slot.type == "string" else ("i", 4, "n"))
+
+    def _otherwise_null(self, slot: Slot, name: str) -> None:
+        with self.block("else:"):
+            self.line(f"{name} = None" if slot.nullable else "raise Misfit")
+
+    def _sized(self, slot: Slot) -> str:
+        name = self._source.name(slot.name)
+        self._length(slot)
+        with self.block("if n:" if slot.compact else "if n >= 0:"):
+            self.line("q = p + n - 1" if slot.compact else "q = p + n")
+            if slot.type != "string":
+                with self.block("if q > end:"):
+                    self.line("raise Misfit")
+            value = {"string": "b[p:q].decode()", "bytes": "b[p:q]", "records": "RECORDS(b, p, q)"}[slot.type]
+            self.line(f"{name} = {value}")
+            self.line("p = q")
+        self._otherwise_null(slot, name)
+        return name
+
+    def _varying(self, slot: Slot) -> str:
+        name = self._source.name(slot.name)
+        self._run.append(("B", 1, name))
+        with self.block(f"if {name} > 127:"):
+            self.line(f"{name}, p = {'uvarint' if slot.type == 'varint' else 'uvarlong'}(b, p - 1)")
+        return f"({name} >> 1) ^ -({name} & 1)"
+
+    # -- arrays
+
+    def _array(self, slot: Slot) -> str:
+        assert slot.element is not None
+        name = self._source.name(slot.name)
+        self._length(slot)
+        with self.block("if n > 1:" if slot.compact else "if n > 0:"):
+            if slot.compact:
+                self.line("n -= 1")
+            self._elements(name, slot.element)
+        with self.block("elif n:" if slot.compact else "elif n == 0:"):
+            self.line(f"{name} = []")
+        self._otherwise_null(slot, name)
+        return name
+
+    def _elements(self, name: str, element: Slot) -> None:
+        """Reads n > 0 elements, of which each takes a byte at least: so n is bounded by what is left."""
+        with self.block(f"if n * {element.least} > end - p:"):
+            self.line("raise Misfit")
+        if element.type == "uuid":
+            self.line("q = p + n * 16")
+            self.line(f"{name} = [UUID[b[i : i + 16]] for i in range(p, q, 16)]")
+            self.line("p = q")
+        elif element.type in FIXED:
+            letter, size = FIXED[element.type]
+            self.line(f"{name} = [*{self._source.many(letter)}[n](b, p)]")
+            self.line(f"p += n * {size}")
+        elif _is_row(element):
+            self._rows(name, element)
+        else:
+            self._one_by_one(name, element)
+
+    def _one_by_one(self, name: str, element: Slot) -> None:
+        self.line(f"{name} = []")
+        self._loops += 1
+        with self.block("for _ in range(n):"):
+            self.line(f"{name}.append({self.slot(element)})")
+        self._loops -= 1
+
+    def _rows(self, name: str, element: Slot) -> None:
+        """Structs of fixed size. Flexible ones are rows as long as no tag byte says otherwise."""
+        shape = element.shape
+        assert shape is not None
+        self.line(f"q = p + n * {shape.least}")
+        if not shape.flexible:
+            self._all_rows(name, shape)
+            return
+        with self.block(f"if b[p + {shape.least - 1} : q : {shape.least}].count(0) == n:"):
+            self._all_rows(name, shape)
+        with self.block("else:"):
+            self._one_by_one(name, element)
+
+    def _all_rows(self, name: str, shape: Shape) -> None:
+        letters = "".join(FIXED[slot.type][0] for slot in shape.slots) + "x" * shape.flexible
+        rows = f"{self._source.rows(letters)}(b[p:q])"
+        make = self._source.make(shape)
+        if any(slot.type == "uuid" for slot in shape.slots):
+            names = [self._source.name(slot.name) for slot in shape.slots]
+            values = [f"UUID[{x}]" if slot.type == "uuid" else x for slot, x in zip(shape.slots, names, strict=True)]
+            self.line(f"{name} = [{make}({', '.join(values)}) for {', '.join(names)}, in {rows}]")
+        else:
+            self.line(f"{name} = [*starmap({make}, {rows})]")
+        self.line("p = q")
+
+
+def _is_row(element: Slot) -> bool:
+    """Whether an element has the same size always, tagged fields aside."""
+    shape = element.shape
+    return shape is not None and not element.nullable and bool(shape.slots) and all(slot.type in FIXED for slot in shape.slots)

@@ -1,0 +1,131 @@
+"""What compiled readers call: the parts of a body that are not worth writing out in their source.
+
+They raise Misfit, or whatever Python raises, on bytes that do not fit; the interpreter then says what is wrong. Source: Kafka protocol
+guide, "Protocol Primitive Types"; KIP-482.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Any, Final
+
+from kshark.codec.shapes import UNKNOWN_TAGS
+
+
+class Misfit(Exception):
+    """These bytes are not for the fast way."""
+
+
+def uvarint(b: bytes, p: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits at `p`, and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = b[p]
+        p += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift > 28:
+            raise Misfit
+    if value > 0xFFFFFFFF:
+        raise Misfit
+    return value, p
+
+
+def uvarlong(b: bytes, p: int) -> tuple[int, int]:
+    """An unsigned varint of at most 64 bits at `p`, and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = b[p]
+        p += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift > 63:
+            raise Misfit
+    if value > 0xFFFFFFFFFFFFFFFF:
+        raise Misfit
+    return value, p
+
+
+def length(b: bytes, p: int, end: int) -> tuple[int, int]:
+    """A compact length (0: null, else length + 1) of more than one byte, whose bytes must lie before `end`."""
+    value, p = uvarint(b, p)
+    if value - 1 > end - p:
+        raise Misfit
+    return value, p
+
+
+#: Reads the value of a tagged field that fills `start` to `end`.
+TagReader = Callable[[bytes, int, int], tuple[Any, int]]
+
+
+def tag_section(b: bytes, p: int, end: int, known: Mapping[int, tuple[str, TagReader]]) -> tuple[dict[str, Any], int]:
+    """Tagged fields by name, the unknown ones under `_tagged`, and the position behind their section."""
+    count, p = uvarint(b, p)
+    found: dict[str, Any] = {}
+    unknown: dict[str, bytes] = {}
+    last = -1
+    for _ in range(count):
+        tag, p = uvarint(b, p)
+        size, p = uvarint(b, p)
+        behind = p + size
+        if tag <= last or behind > end:
+            raise Misfit
+        last = tag
+        if tag in known:
+            name, read = known[tag]
+            found[name], p = read(b, p, behind)
+            if p != behind:
+                raise Misfit
+        else:
+            unknown[str(tag)] = b[p:behind]
+            p = behind
+    if unknown:
+        found[UNKNOWN_TAGS] = unknown
+    return found, p
+
+
+def uuid_text(raw: bytes) -> str:
+    """Kafka's text of a uuid: 22 characters of URL-safe base64 without padding. Kafka: Uuid.toString."""
+    return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a uuid's text; ValueError for anything else."""
+    raw = a2b_base64(text.replace("-", "+").replace("_", "/") + "==", strict_mode=True)
+    if len(text) != 22 or len(raw) != 16 or uuid_text(raw) != text:
+        raise ValueError(f"{text!r} is not a uuid of 22 base64 characters")
+    return raw
+
+
+class _Uuids(dict[bytes, str]):
+    """Texts of uuids by their bytes: topic ids come again and again."""
+
+    def __missing__(self, raw: bytes) -> str:
+        if len(self) >= 20_000:
+            self.clear()
+        text = self[raw] = uuid_text(raw)
+        return text
+
+
+UUID: Final = _Uuids()
+
+Unpack = Callable[[bytes, int], tuple[Any, ...]]
+
+
+class Counted(dict[int, Unpack]):
+    """`Counted("i")[n]` unpacks n numbers of one type."""
+
+    def __init__(self, letter: str) -> None:
+        self._letter = letter
+
+    def __missing__(self, n: int) -> Unpack:
+        if len(self) >= 1_000:
+            self.clear()
+        unpack = self[n] = Struct(f">{n}{self._letter}").unpack_from
+        return unpack

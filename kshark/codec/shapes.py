@@ -1,0 +1,98 @@
+"""A layout in one version: what lies on the wire, with no question of versions left open.
+
+Reader, interpreter and writer all work from the same Shape and make the same classes; whatever depends on a version is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from kshark.errors import SchemaError
+from kshark.schema import FIXED, Field, Layout
+
+#: Attribute and JSON key of the tagged fields that the schema does not know: their tags as text, their bytes.
+UNKNOWN_TAGS: Final = "_tagged"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """One field on the wire; with an empty name, an element of an array.
+
+    `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable struct begins with
+    an int8, negative for null (KIP-893); in a tagged field (`tagged`) with an unsigned varint, 0 for null.
+    """
+
+    name: str
+    type: str
+    compact: bool
+    nullable: bool
+    tagged: bool
+    default: Any
+    element: Slot | None = None
+    shape: Shape | None = None
+
+    @property
+    def least(self) -> int:
+        """Bytes that the shortest value takes."""
+        if self.type in FIXED:
+            return FIXED[self.type][1]
+        if self.shape is not None:
+            return 1 if self.nullable else self.shape.least
+        if self.compact or self.type in ("varint", "varlong"):
+            return 1
+        return 2 if self.type == "string" else 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """A struct on the wire: its slots in order, then, where flexible, a section of tagged fields. `make` is the class of its values.
+
+    The class has the slots as attributes in wire order, then the tagged fields by tag and `_tagged`, which are UNSET when absent.
+    """
+
+    name: str
+    slots: tuple[Slot, ...]
+    tags: Mapping[int, Slot]
+    flexible: bool
+    make: type[msgspec.Struct]
+
+    @property
+    def least(self) -> int:
+        """Bytes that the shortest value takes."""
+        return sum(slot.least for slot in self.slots) + self.flexible
+
+
+@lru_cache(maxsize=4096)
+def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
+    """The layout in that version; `older`: the other layout that this version once had (KeyError where there is none)."""
+    root = layout.older[version] if older else layout.root
+    return _shape(root, version, version in layout.flexible, layout.name)
+
+
+def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
+    slots = tuple(_slot(f, version, flexible, name) for f in field.in_wire_order(version))
+    tags = {tag: _slot(f, version, flexible, name) for tag, f in sorted(field.by_tag(version).items())} if flexible else {}
+    attributes: list[Any] = [(slot.name, Any) for slot in slots]
+    attributes += [(slot.name, Any, msgspec.UNSET) for slot in tags.values()]
+    if flexible:
+        attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
+    make = msgspec.defstruct(name, attributes, module=__name__, gc=False)
+    return Shape(name, slots, tags, flexible, make)
+
+
+def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:
+    flexible = flexible and version in field.flexible
+    name = f"{owner}.{field.name}" if field.name else owner
+    element = shape = None
+    if field.element is not None:
+        element = _slot(field.element, version, flexible, name)
+        if element.least == 0:
+            raise SchemaError(f"{name}: elements without any byte in version {version}, so their number means nothing")
+    elif field.type == "struct":
+        shape = _shape(field, version, flexible, name)
+    return Slot(field.name, field.type, flexible, version in field.nullable, version in field.tagged, field.default, element, shape)

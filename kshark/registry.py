@@ -1,0 +1,148 @@
+"""Finds dissectors: api key to Api, each imported when its first message comes.
+
+Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be judged without importing one.
+Dissectors of others come as files, or installed under the entry-point group `kshark.dissectors`; a key or name that is taken is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Final
+
+from kshark.errors import SchemaError
+from kshark.schema import Api, Layout, Versions, versions_of
+
+#: Entry points of this group are Api objects.
+GROUP: Final = "kshark.dissectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an API without importing its dissector; `module` is empty where there is none, `api` set once it is imported."""
+
+    name: str
+    versions: Versions
+    module: str
+    api: Api | None = None
+
+
+class Registry:
+    """Kafka's APIs, and those that `files` and installed packages add (`installed` False: not those).
+
+    Raises SchemaError for a dissector that is broken, or whose key or name another one has.
+    """
+
+    def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
+        index = import_module("dissectors.index").INDEX
+        self._known = {
+            key: Known(name, versions_of(versions), module and f"dissectors.{module}") for key, (name, module, versions) in index.items()
+        }
+        for api, origin in _installed() if installed else ():
+            self.add(api, origin)
+        for path in files:
+            self.add(_from_file(Path(path)), str(path))
+
+    def add(self, api: Api, origin: str) -> None:
+        """Adds a dissector; `origin` says in an error where it comes from."""
+        known = self._known.get(api.key)
+        if known is not None and (known.module or known.api):
+            raise SchemaError(f"{origin}: api key {api.key} is {known.name} already")
+        for key, other in self._known.items():
+            if other.name.lower() == api.name.lower() and key != api.key:
+                raise SchemaError(f"{origin}: the name {api.name} belongs to api key {key} already")
+        self._known[api.key] = Known(api.name, api.versions, "", api)
+
+    def api(self, key: int) -> Api | None:
+        """The dissector, imported now if need be; None where there is none."""
+        known = self._known.get(key)
+        if known is None or known.api is not None or not known.module:
+            return None if known is None else known.api
+        api: Api = import_module(known.module).DISSECTOR
+        self._known[key] = replace(known, api=api)
+        return api
+
+    def find(self, name: str) -> int | None:
+        """The key of the API with that name, upper or lower case."""
+        return next((key for key, known in self._known.items() if known.name.lower() == name.lower()), None)
+
+    def name(self, key: int) -> str | None:
+        """The API's name; None for a key that no Kafka release has."""
+        known = self._known.get(key)
+        return None if known is None else known.name
+
+    def names(self) -> dict[int, str]:
+        """All APIs' names by key, those without a dissector too."""
+        return {key: known.name for key, known in self._known.items()}
+
+    def versions(self, key: int) -> Versions | None:
+        """All versions that any release spoke."""
+        known = self._known.get(key)
+        return None if known is None else known.versions
+
+    def knows(self, key: int, version: int) -> bool:
+        """Whether any Kafka release has this API in this version; imports nothing."""
+        known = self._known.get(key)
+        return known is not None and version in known.versions
+
+    @cached_property
+    def request_header(self) -> Layout:
+        """What stands before a request's body."""
+        layout: Layout = import_module("dissectors.headers").REQUEST_HEADER
+        return layout
+
+    @cached_property
+    def response_header(self) -> Layout:
+        """What stands before a response's body."""
+        layout: Layout = import_module("dissectors.headers").RESPONSE_HEADER
+        return layout
+
+
+def default_registry() -> Registry:
+    """Kafka's APIs and those of installed packages."""
+    return Registry()
+
+
+def _installed() -> Iterator[tuple[Api, str]]:
+    from importlib.metadata import entry_points  # 20 ms, and only who reads captures needs it
+
+    for entry in entry_points(group=GROUP):
+        origin = f"entry point {entry.name} of {GROUP}"
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            raise SchemaError(f"{origin}: {_told(error)}") from error
+        yield _api(loaded, origin), origin
+
+
+def _from_file(path: Path) -> Api:
+    spec = spec_from_file_location(f"kshark_dissector_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise SchemaError(f"{path}: not a Python file (a dissector is a .py file that sets DISSECTOR)")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise SchemaError(f"{path}: {_told(error)}") from error
+    return _api(getattr(module, "DISSECTOR", None), str(path))
+
+
+def _api(found: Any, origin: str) -> Api:
+    if not isinstance(found, Api):
+        raise SchemaError(f"{origin}: no DISSECTOR made by kshark.schema.api")
+    return found
+
+
+def _told(error: Exception) -> str:
+    """An error of somebody's file, with the line where it arose."""
+    line = getattr(error, "lineno", None)
+    trace = error.__traceback__
+    while line is None and trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if line is None and trace is not None:
+        line = trace.tb_lineno
+    return f"line {line}: {error}" if isinstance(error, SchemaError) else f"line {line}: {type(error).__name__}: {error}"
