@@ -1,0 +1,245 @@
+"""The tables as Parquet: DIR/<table>/part-*.parquet, and DIR/manifest.json, which is written last: without it an export is not whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import kshark
+from kshark.errors import UsageError
+from kshark.model import Event, Finding
+from kshark.tables import TABLES, Rows, Table
+from kshark.tables.captures import capture_names
+from kshark.tables.types import Array, Struct, Type, parse_type
+
+MANIFEST: Final = "manifest.json"
+#: Version of the manifest's own shape.
+FORMAT: Final = 1
+#: Rows or bytes that are turned into columns at a time, and that make a row group.
+CHUNK_ROWS: Final = 4096
+CHUNK_BYTES: Final = 8 << 20
+GROUP_ROWS: Final = 256 << 10
+GROUP_BYTES: Final = 64 << 20
+
+_SCALARS: Final[dict[str, Callable[[], Any]]] = {
+    "boolean": pa.bool_,
+    "smallint": pa.int16,
+    "int": pa.int32,
+    "bigint": pa.int64,
+    "string": pa.string,
+    "binary": pa.binary,
+    "timestamp": lambda: pa.timestamp("us", "UTC"),
+}
+_INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
+
+
+def arrow_type(type: Type) -> pa.DataType:
+    """A column's type in Arrow."""
+    match type:
+        case Array(element):
+            return pa.list_(arrow_type(element))
+        case Struct(fields):
+            return pa.struct([pa.field(name, arrow_type(field)) for name, field in fields])
+        case _:
+            return _SCALARS[type]()
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """A table's schema, the same that Spark makes of its DDL; who wrote it stands in the metadata."""
+    fields = [pa.field(column.name, arrow_type(parse_type(column.type))) for column in table.columns]
+    return pa.schema(
+        fields, metadata={"kshark": kshark.__version__, "kshark.table": table.name, "kshark.table_version": str(table.version)}
+    )
+
+
+def record_batch(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows as columns; structs inside rows may be tuples."""
+    if not rows:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays([_column(cells, field.type) for cells, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _column(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
+    """A column; an array of structs is built from its flat fields, which Arrow takes five times faster than dicts."""
+    if not (pa.types.is_list(type) and pa.types.is_struct(type.value_type)):
+        return pa.array(cells, type)
+    offsets, flat, at = [], [], 0
+    for cell in cells:
+        offsets.append(None if cell is None else at)
+        if cell:
+            flat.extend(cell)
+            at += len(cell)
+    offsets.append(at)
+    fields = list(type.value_type)
+    members = list(zip(*flat, strict=True)) if flat else [()] * len(fields)
+    struct = pa.StructArray.from_arrays([_column(member, field.type) for member, field in zip(members, fields, strict=True)], fields=fields)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=type)
+
+
+class TableFile:
+    """One Parquet file of a table, written under another name until it is whole."""
+
+    def __init__(self, folder: Path, table: Table, part: str) -> None:
+        self.rows = 0
+        self._path = folder / table.name / f"{part}.parquet"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._schema = arrow_schema(table)
+        types = {column.name: column.type for column in table.columns}
+        self._writer = pq.ParquetWriter(
+            self._unfinished,
+            self._schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=[name for name, type in types.items() if type == "string" and not name.endswith("_json")],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name, type in types.items() if type in _INTEGERS},
+            write_page_index=True,
+        )
+        self._pending: list[tuple[Any, ...]] = []
+        self._pending_bytes = 0
+        self._chunks: list[pa.RecordBatch] = []
+
+    @property
+    def _unfinished(self) -> Path:
+        return self._path.with_name(f".{self._path.name}.unfinished")
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._pending.append(row)
+        self._pending_bytes += sum([len(cell) for cell in row if type(cell) is str or type(cell) is bytes])
+        if len(self._pending) >= CHUNK_ROWS or self._pending_bytes >= CHUNK_BYTES:
+            self._to_columns()
+
+    def _to_columns(self) -> None:
+        self._chunks.append(record_batch(self._schema, self._pending))
+        self.rows += len(self._pending)
+        self._pending, self._pending_bytes = [], 0
+        if sum(len(chunk) for chunk in self._chunks) >= GROUP_ROWS or sum(chunk.nbytes for chunk in self._chunks) >= GROUP_BYTES:
+            self._to_group()
+
+    def _to_group(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._chunks, self._schema), row_group_size=GROUP_ROWS)
+        self._chunks = []
+
+    def close(self) -> None:
+        self._to_columns()
+        self._to_group()
+        self._writer.close()
+        os.replace(self._unfinished, self._path)
+
+
+class TableFiles:
+    """A file of each table, all of one part: what one process writes."""
+
+    def __init__(self, folder: Path, *, records: bool = False, part: int = 0) -> None:
+        names = [name for name in TABLES if records or name != "records"]
+        self._files = {name: TableFile(folder, TABLES[name], f"part-{part:05}") for name in names}
+
+    def add(self, named_rows: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        for name, row in named_rows:
+            self._files[name].add(row)
+
+    def close(self) -> dict[str, int]:
+        """Number of rows of each table."""
+        for file in self._files.values():
+            file.close()
+        return {name: file.rows for name, file in self._files.items()}
+
+
+class ParquetWriter:
+    """`kshark export`: events and findings of one capture after the other into a folder of tables.
+
+        writer = ParquetWriter(folder, [["a.pcap"], ["b-1.pcap", "b-2.pcap"]])
+        writer.begin(); writer.feed(event); ...     # the first capture
+        writer.begin(); ...                         # the second
+        writer.close()                              # manifest.json
+
+    Raises kshark.UsageError for a folder that holds something else.
+    """
+
+    def __init__(self, folder: str | Path, captures: Sequence[Sequence[str]], *, records: bool = False) -> None:
+        self._folder = Path(folder)
+        self._captures = captures
+        self._names = iter(capture_names(captures))
+        self._records = records
+        prepare(self._folder)
+        self._files = TableFiles(self._folder, records=records)
+        self._rows = Rows("")
+
+    def begin(self) -> None:
+        """The next capture's events follow."""
+        self._rows = Rows(next(self._names), records=self._records)
+
+    def feed(self, event: Event | Finding) -> None:
+        self._files.add(self._rows.feed(event))
+
+    def close(self) -> dict[str, int]:
+        """Ends the files and writes the manifest; gives the number of rows of each table."""
+        counts = self._files.close()
+        write_manifest(self._folder, self._captures, counts)
+        return counts
+
+
+def prepare(folder: Path) -> None:
+    """Makes the folder, or empties it of an earlier export. Raises kshark.UsageError where it holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder with -o")
+    held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    foreign = [name for name in held if name not in TABLES and name != MANIFEST]
+    if foreign:
+        raise UsageError(f"{folder} holds {foreign[0]}, which is no table; name an empty folder with -o")
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for name in held:
+        if name in TABLES:
+            for path in (folder / name).iterdir():
+                path.unlink()
+            (folder / name).rmdir()
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict[str, int]) -> None:
+    """Who wrote the tables, of which captures, and how many rows each has."""
+    manifest = {
+        "format": FORMAT,
+        "kshark": kshark.__version__,
+        "captures": [
+            {"name": name, "files": [_fingerprint(file) for file in files]}
+            for name, files in zip(capture_names(captures), captures, strict=True)
+        ],
+        "tables": {name: {"version": TABLES[name].version, "rows": rows} for name, rows in counts.items()},
+    }
+    path = folder / MANIFEST
+    unfinished = path.with_name(f".{MANIFEST}.unfinished")
+    unfinished.write_text(json.dumps(manifest, indent=2) + "\n")
+    os.replace(unfinished, path)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of tables. Raises kshark.UsageError where there is none, or a later kshark wrote it."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no {MANIFEST}: it is no folder of tables, or its export was not finished")
+    try:
+        manifest = json.loads(path.read_text())
+        later = manifest["format"] > FORMAT or any(table["version"] > TABLES[name].version for name, table in manifest["tables"].items())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(f"{path} is no manifest of kshark") from None
+    if later:
+        raise UsageError(f"{path} was written by kshark {manifest.get('kshark')}, whose tables this version does not know; upgrade kshark")
+    return cast("dict[str, Any]", manifest)
+
+
+def _fingerprint(file: str) -> dict[str, Any]:
+    """Name, size and SHA-256 of a capture file; standard input has neither."""
+    path = Path(file)
+    if not path.is_file():
+        return {"file": file, "size_bytes": None, "sha256": None}
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"file": path.name, "size_bytes": path.stat().st_size, "sha256": digest}

@@ -1,0 +1,278 @@
+"""The tables and their columns, as data: the contract between `kshark export`, Spark jobs and whoever reads the Parquet files.
+
+Types are written as Spark SQL writes them (`bigint`, `array<struct<topic_id: string, partition: int>>`), so that a schema is made from the
+same text on every engine. Offsets are Kafka's, both ends of a range included; times end in their unit; null is "does not apply here".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `type` in Spark SQL's words, `about` for people."""
+
+    name: str
+    type: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One folder of Parquet files; `version` counts up when a column changes its meaning or goes."""
+
+    name: str
+    rows: str
+    columns: tuple[Column, ...]
+    version: int = 1
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark SQL takes it."""
+        return ", ".join(f"{column.name} {column.type}" for column in self.columns)
+
+
+_PARTITIONS: Final = "array<struct<topic_id: string, partition: int>>"
+_BATCHES: Final = "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: int, delivery_count: int>>"
+_WITNESS: Final = "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint>>"
+_HEADERS: Final = "array<struct<key: string, value: binary>>"
+
+COMMON: Final = (
+    Column("capture", "string", "name of the capture: its file, or several files read as one"),
+    Column("flow_id", "string", "the TCP connection: capture name and number of its first packet there"),
+    Column("packet", "bigint", "packet with which the message was complete, from 1 over the capture"),
+    Column("broker", "string", "address:port"),
+    Column("client", "string", "address:port"),
+    Column("ts", "timestamp", "time of the packet, UTC, in microseconds"),
+    Column("ts_ns", "bigint", "the same in nanoseconds since 1970"),
+)
+_MEMBER: Final = (Column("group_id", "string", ""), Column("member_id", "string", ""))
+_CORRELATION: Final = Column("correlation_id", "int", "with flow_id and packet: the message in `exchanges`")
+_TOPIC: Final = (
+    Column("topic_id", "string", "Kafka's 22 characters"),
+    Column("topic", "string", "its name, where the capture told it before"),
+    Column("partition", "int", ""),
+)
+_RANGE: Final = (Column("first_offset", "bigint", ""), Column("last_offset", "bigint", "included"))
+
+
+def _table(name: str, rows: str, *columns: Column) -> Table:
+    return Table(name, rows, (*COMMON, *columns))
+
+
+_EXCHANGES: Final = _table(
+    "exchanges",
+    "request with its response, or either alone",
+    Column("api_key", "smallint", ""),
+    Column("api", "string", ""),
+    Column("api_version", "smallint", ""),
+    Column("correlation_id", "int", ""),
+    Column("client_id", "string", ""),
+    Column("request_packet", "bigint", "last packet of the request"),
+    Column("response_packet", "bigint", "last packet of the response"),
+    Column("request_ts_ns", "bigint", ""),
+    Column("response_ts_ns", "bigint", ""),
+    Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
+    Column("request_bytes", "int", "without the length prefix"),
+    Column("response_bytes", "int", "without the length prefix"),
+    Column("outcome", "string", "answered, unanswered, one_way, orphan"),
+    Column("error_code", "smallint", "of the response as a whole"),
+    Column("throttle_time_ms", "int", ""),
+    *_MEMBER,
+    Column("request_json", "string", "body; records as with --no-records"),
+    Column("response_json", "string", "body; records as with --no-records"),
+    Column("request_first_packet", "bigint", "where it began, when more than one packet carried it"),
+    Column("response_first_packet", "bigint", "where it began, when more than one packet carried it"),
+    Column("request_weird", "array<string>", "catalogue codes that touch the request"),
+    Column("response_weird", "array<string>", "catalogue codes that touch the response"),
+    Column("request_position", "bigint", "place among the events of its flow"),
+    Column("response_position", "bigint", "place among the events of its flow"),
+    Column("position", "bigint", "place at which the exchange was complete or given up, among the events of its flow"),
+)
+
+_SHARE_REQUESTS: Final = _table(
+    "share_requests",
+    "ShareFetch or ShareAcknowledge",
+    _CORRELATION,
+    Column("api", "string", ""),
+    Column("api_version", "smallint", ""),
+    *_MEMBER,
+    Column("session_key", "bigint", "hash of broker, group and member"),
+    Column("epoch", "int", "0 opens a share session, -1 closes it"),
+    Column("outcome", "string", "answered, unanswered"),
+    Column("error_code", "smallint", "of the response as a whole"),
+    Column("max_wait_ms", "int", ""),
+    Column("max_records", "int", ""),
+    Column("renew", "boolean", "the request says that it renews acquisition locks"),
+    Column("partitions", _PARTITIONS, "listed in the request"),
+    Column("forgotten", _PARTITIONS, "taken out of the session"),
+    Column("latency_ns", "bigint", ""),
+)
+
+_ACQUIRED: Final = _table(
+    "acquired",
+    "range of records acquired by a ShareFetch",
+    _CORRELATION,
+    *_MEMBER,
+    *_TOPIC,
+    *_RANGE,
+    Column("delivery_count", "int", "how often these records were handed out, this time included"),
+    Column("lock_timeout_ms", "int", "after which the records are available again"),
+)
+
+_ACKNOWLEDGEMENTS: Final = _table(
+    "acknowledgements",
+    "acknowledgement batch of one partition",
+    _CORRELATION,
+    *_MEMBER,
+    *_TOPIC,
+    *_RANGE,
+    Column("types", "array<int>", "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset"),
+    Column("piggybacked", "boolean", "came with a ShareFetch"),
+    Column("error_code", "smallint", "of the partition in the response; null: the response does not name it"),
+)
+
+_HEARTBEATS: Final = _table(
+    "heartbeats",
+    "heartbeat of a member of a group",
+    _CORRELATION,
+    Column("group_type", "string", "share, consumer, classic"),
+    *_MEMBER,
+    Column("member_epoch", "int", "as sent; a classic group's generation"),
+    Column("response_member_epoch", "int", "as received"),
+    Column("outcome", "string", "answered, unanswered"),
+    Column("error_code", "smallint", ""),
+    Column("interval_ms", "int", "until the next heartbeat is due"),
+    Column("subscribed", "array<string>", "topic names; null: unchanged"),
+    Column("assignment", _PARTITIONS, "null: unchanged"),
+)
+
+_SHARE_STATE: Final = _table(
+    "share_state",
+    "partition of a request to the share coordinator (83 to 87)",
+    _CORRELATION,
+    Column("operation", "string", "initialize, read, write, delete, read_summary"),
+    Column("group_id", "string", ""),
+    Column("topic_id", "string", ""),
+    Column("partition", "int", ""),
+    Column("state_epoch", "int", ""),
+    Column("leader_epoch", "int", ""),
+    Column("start_offset", "bigint", ""),
+    Column("delivery_complete_count", "int", ""),
+    Column("batches", _BATCHES, "written or read"),
+    Column("error_code", "smallint", ""),
+)
+
+_RECORD_BATCHES: Final = _table(
+    "record_batches",
+    "record batch that was produced or fetched",
+    _CORRELATION,
+    Column("api", "string", ""),
+    *_TOPIC,
+    Column("base_offset", "bigint", ""),
+    Column("last_offset_delta", "int", ""),
+    Column("count", "int", "records"),
+    Column("magic", "int", ""),
+    Column("codec", "string", ""),
+    Column("size_bytes", "int", "on the wire"),
+    Column("crc_ok", "boolean", ""),
+    Column("producer_id", "bigint", ""),
+    Column("producer_epoch", "smallint", ""),
+    Column("base_sequence", "int", ""),
+    Column("transactional", "boolean", ""),
+    Column("control", "boolean", ""),
+    Column("timestamp_type", "string", ""),
+    Column("base_timestamp", "bigint", "milliseconds since 1970"),
+    Column("max_timestamp", "bigint", "milliseconds since 1970"),
+)
+
+_RECORDS: Final = _table(
+    "records",
+    "record (with --records)",
+    _CORRELATION,
+    *_TOPIC,
+    Column("offset", "bigint", ""),
+    Column("timestamp", "bigint", "milliseconds since 1970"),
+    Column("key", "binary", ""),
+    Column("value", "binary", ""),
+    Column("headers", _HEADERS, ""),
+)
+
+_FLOWS: Final = _table(
+    "flows",
+    "TCP connection; packet and time are those of its first packet",
+    Column("node_id", "int", "of the broker, where the capture told it"),
+    Column("listener", "string", "the broker's advertised host:port, where the capture told it"),
+    Column("software_name", "string", "of the client"),
+    Column("software_version", "string", "of the client"),
+    Column("service", "string", "kafka, tls, http, other, unknown"),
+    Column("told", "boolean", "which end is the client was told by content"),
+    Column("opened_by", "string", "client or broker: who sent the SYN; null: the connection is older than the capture"),
+    Column("half_closed_packet", "bigint", "of the first FIN"),
+    Column("half_closed_ts_ns", "bigint", ""),
+    Column("half_closed_by", "string", "client or broker"),
+    Column("half_closed_position", "bigint", "its place among the events of the flow"),
+    Column("closed_packet", "bigint", "with which the connection ended"),
+    Column("closed_ts_ns", "bigint", ""),
+    Column("closed_by", "string", "client or broker: who sent the first FIN or the RST"),
+    Column("ended", "string", "fin, rst, reused (new SYN on the same ports), forgotten, capture (with the capture)"),
+    Column("last_packet", "bigint", ""),
+    Column("last_ts_ns", "bigint", ""),
+    Column("client_bytes", "bigint", "payload from the client, retransmissions not counted twice"),
+    Column("broker_bytes", "bigint", "payload from the broker"),
+    Column("gaps", "int", "holes in either direction"),
+)
+
+_WEIRDS: Final = _table(
+    "weirds",
+    "oddity: a fact about these bytes",
+    Column("stage", "string", "who saw it"),
+    Column("code", "string", "of the catalogue (kshark explain CODE)"),
+    Column("detail", "string", ""),
+    Column("kind", "string", "gap: a hole in the bytes; message: it touches the message with this correlation id; event: any other"),
+    Column("direction", "string", "client or broker: who sent the bytes"),
+    Column("first_packet", "bigint", "where it began; of a gap: the last packet before it"),
+    Column("last_packet", "bigint", "of a gap: the packet with which it was given up"),
+    Column("size_bytes", "bigint", "-1: unknown"),
+    Column("correlation_id", "int", "of the message that it touches"),
+    Column("position", "bigint", "place among the events of its flow"),
+)
+
+_FINDINGS: Final = _table(
+    "findings",
+    "finding (kshark check)",
+    Column("code", "string", "of the catalogue (kshark explain CODE)"),
+    Column("rule", "int", "number in the rule catalogue"),
+    Column("severity", "string", "error, warn, note"),
+    Column("verdict", "string", "violation, unknown, note"),
+    Column("blame", "string", "client, broker, network, capture, unknown"),
+    Column("flow", "bigint", "number of the connection, in order of first packet"),
+    *_MEMBER,
+    Column("topic_id", "string", ""),
+    Column("partition", "int", ""),
+    Column("cause", "string", "of a refused epoch"),
+    Column("witness", _WITNESS, "exchanges that the finding rests on"),
+    Column("argument", "string", ""),
+    Column("unknown_because", "string", ""),
+    Column("client_id", "string", ""),
+    Column("software", "string", "of the client"),
+)
+
+TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        _EXCHANGES,
+        _SHARE_REQUESTS,
+        _ACQUIRED,
+        _ACKNOWLEDGEMENTS,
+        _HEARTBEATS,
+        _SHARE_STATE,
+        _RECORD_BATCHES,
+        _RECORDS,
+        _FLOWS,
+        _WEIRDS,
+        _FINDINGS,
+    )
+}

@@ -1,0 +1,43 @@
+"""Bodies as they come from the wire: a field may be absent in this version, or lost in a body that could not be read to its end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET
+
+
+def value(body: Any, name: str) -> Any:
+    """A field's value; None where it is absent or null."""
+    found = getattr(body, name, None)
+    return None if found is UNSET else found
+
+
+def each(body: Any, *names: str) -> Iterator[Any]:
+    """The elements of an array; with several names, of an array inside the elements of an array. Absent or null: none."""
+    for element in value(body, names[0]) or ():
+        if len(names) == 1:
+            yield element
+        else:
+            yield from each(element, *names[1:])
+
+
+def partitions(body: Any, name: str) -> list[tuple[str, int]]:
+    """(topic id, partition) of an array of topics whose partitions are numbers or structures."""
+    found = []
+    for topic in each(body, name):
+        topic_id = value(topic, "topic_id")
+        for partition in each(topic, "partitions"):
+            index = partition if isinstance(partition, int) else value(partition, "partition_index")
+            found.append((topic_id, index))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def session_key(broker: str, group_id: str | None, member_id: str | None) -> int:
+    """64 bits, signed, that stand for a share session's place: the same on every engine."""
+    text = "\0".join((broker, group_id or "", member_id or ""))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -1,0 +1,47 @@
+"""What a capture tells about its cluster on the way: names of topic ids, node ids of brokers' addresses."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kshark import limits
+from kshark.model import Message
+from kshark.tables.fields import each, value
+
+METADATA: Final = 3
+_LOCAL: Final = {"localhost": "127.0.0.1"}
+
+
+class Node(NamedTuple):
+    """A broker as Metadata names it."""
+
+    node_id: int
+    listener: str
+
+
+class Names:
+    """Learns from Metadata responses; an id that nobody has named yet has no name."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, str] = {}
+        self._nodes: dict[str, Node] = {}
+
+    def learn(self, message: Message) -> None:
+        if message.api_key != METADATA or message.kind != "response":
+            return
+        for topic in each(message.body, "topics"):
+            topic_id, name = value(topic, "topic_id"), value(topic, "name")
+            if topic_id and name and len(self._topics) < limits.TOPICS:
+                self._topics[topic_id] = name
+        for broker in each(message.body, "brokers"):
+            node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
+            if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
+                continue
+            address = _LOCAL.get(host, host)
+            self._nodes[f"[{address}]:{port}" if ":" in address else f"{address}:{port}"] = Node(node_id, f"{host}:{port}")
+
+    def topic(self, topic_id: str | None) -> str | None:
+        return self._topics.get(topic_id) if topic_id else None
+
+    def node(self, address: str) -> Node | None:
+        return self._nodes.get(address)
