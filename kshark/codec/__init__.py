@@ -9,5 +9,17 @@ from __future__ import annotations
 from kshark.codec.compiler import Reader, RecordsReader, compile_reader, reader_source
 from kshark.codec.interpreter import Fault, Reading, interpret
 from kshark.codec.plain import plain
+from kshark.codec.writer import Writer, compile_writer
 
-__all__ = ["Fault", "Reader", "Reading", "RecordsReader", "compile_reader", "interpret", "plain", "reader_source"]
+__all__ = [
+    "Fault",
+    "Reader",
+    "Reading",
+    "RecordsReader",
+    "Writer",
+    "compile_reader",
+    "compile_writer",
+    "interpret",
+    "plain",
+    "reader_source",
+]

@@ -1,0 +1,72 @@
+"""Single bodies, without header: bytes to plain values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from struct import Struct
+from typing import Any, Final, Literal
+
+from kshark.anomaly import CATALOGUE
+from kshark.codec import compile_writer, interpret, plain
+from kshark.errors import DecodeError, UsageError
+from kshark.registry import Registry
+from kshark.schema import Api, Layout
+
+Direction = Literal["request", "response"]
+
+_INT16: Final = Struct(">h")
+
+
+@cache
+def _registry() -> Registry:
+    return Registry()
+
+
+def decode(key: int, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None) -> dict[str, Any]:
+    """The body of a message without header, as a dict of plain values: bytes stay bytes, records too, a uuid is its text.
+
+    Raises DecodeError where the body does not fit the layout to its last byte, UsageError for an API or version that nobody knows.
+    """
+    api = _api(key, version, registry)
+    data = bytes(data)
+    layout, version = _layout(api, version, kind, data[:2])
+    reading = interpret(layout, version, data, 0, len(data))
+    for fault in reading.faults:
+        if CATALOGUE[fault.code].severity != "note":
+            raise DecodeError(fault.code, fault.offset, fault.path, fault.detail)
+    body: dict[str, Any] = plain(reading.body)
+    return body
+
+
+def encode(key: int, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None) -> bytes:
+    """The bytes of a body; takes what `decode` returns. Fields left out take their default.
+
+    Raises EncodeError where a value does not fit, UsageError for an API or version that nobody knows.
+    """
+    api = _api(key, version, registry)
+    error = value.get("error_code") if isinstance(value, Mapping) else None
+    start = _INT16.pack(error) if isinstance(error, int) and -32768 <= error < 32768 else b""
+    layout, version = _layout(api, version, kind, start)
+    return compile_writer(layout, version)(value)
+
+
+def _api(key: int, version: int, registry: Registry | None) -> Api:
+    api = (registry or _registry()).api(key)
+    if api is None:
+        name = (registry or _registry()).name(key)
+        raise UsageError(f"no dissector for {name} (API {key})" if name else f"no API {key} in any Kafka release")
+    if version not in api.versions:
+        raise UsageError(f"{api.name} has versions {api.versions}, not {version}")
+    return api
+
+
+def _layout(api: Api, version: int, kind: Direction, start: bytes) -> tuple[Layout, int]:
+    """The layout, and the version it is read in: an answer that begins with the fallback's error code is laid out in another one."""
+    if kind == "request":
+        return api.request, version
+    if kind != "response":
+        raise UsageError(f"a message is a request or a response, not {kind!r}")
+    if api.fallback is not None and start == _INT16.pack(api.fallback[0]):
+        version = api.fallback[1]
+    return api.response, version
