@@ -1,0 +1,144 @@
+"""Consecutive packet blocks of a pcapng section, as columns.
+
+Source: IETF draft-ietf-opsawg-pcapng, sections 4.3 (Enhanced), 4.4 (Simple), appendix A (the obsolete Packet Block).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from kshark.capture.interfaces import Interface, options, to_ns
+from kshark.model import PacketBatch, Weird
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kshark.model import Int64s
+
+PACKET: Final = 2
+SIMPLE_PACKET: Final = 3
+ENHANCED_PACKET: Final = 6
+
+#: Bytes before the packet, of an Enhanced or obsolete Packet Block and of a Simple one; behind it: padding, options, 4 bytes of length.
+HEADER: Final = 28
+SIMPLE_HEADER: Final = 12
+TRAILER: Final = 4
+
+EPB_DROPCOUNT: Final = 4
+#: Bytes of that option, its header included; a list too short for it is not looked into.
+DROP_COUNT_SIZE: Final = 12
+UNKNOWN_DROPS: Final = 0xFFFF
+
+
+@dataclass(slots=True)
+class PacketBlocks:
+    """Blocks of the three packet kinds, whose lengths agree: where they begin in `buffer` and how long they are."""
+
+    buffer: bytes
+    order: str
+    position: Int64s
+    size: Int64s
+
+    def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
+        """The packets, numbered from `number`, and what is wrong with those that are left out or what they tell of lost ones.
+
+        `before_ns` is the time of the packet before: a Simple Packet Block has none of its own.
+        """
+        words = self._words()
+        kind, first = words[:, 0], words[:, 2]
+        simple = kind == SIMPLE_PACKET
+        offset = self.position + np.where(simple, SIMPLE_HEADER, HEADER)
+        room = self.position + self.size - TRAILER - offset
+        interface = np.where(simple, 0, np.where(kind == PACKET, _first_half(first, self.order), first))
+        wire_length = np.where(simple, first, words[:, 6])
+        length = words[:, 5]
+        if simple.any():
+            snap_length = interfaces[0].snap_length if interfaces else 0
+            length = np.where(simple, np.minimum(first, np.minimum(room, snap_length or room)), length)
+        known, fits = interface < len(interfaces), (length <= room) & (length >= 0)
+        good = known & fits
+        batch = PacketBatch(
+            buffer=self.buffer,
+            number=np.arange(number, number + len(kind), dtype=np.int64),
+            time_ns=_times(words, interface, interfaces, good & ~simple, before_ns),
+            link_type=np.array([i.link_type for i in interfaces] or [0], np.int64)[np.where(known, interface, 0)],
+            offset=offset,
+            length=length,
+            wire_length=wire_length,
+        )
+        faults = [] if good.all() else list(_faults(batch, interface, self.size, known, good))
+        faults.extend(self._drops(batch, kind, first, good, room))
+        return (batch if good.all() else chosen(batch, good)), faults
+
+    def _words(self) -> Int64s:
+        """The first seven words of every block; those of a short one run over its end."""
+        enough = int(self.position[-1]) + HEADER <= len(self.buffer)
+        view = np.frombuffer(self.buffer if enough else self.buffer + bytes(HEADER), np.uint8)
+        return sliding_window_view(view, HEADER)[self.position].view(self.order + "u4").astype(np.int64)
+
+    def _drops(self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s) -> Iterator[Weird]:
+        """Packets that blocks say were lost just before theirs: an option of the Enhanced, a field of the obsolete block."""
+        behind = batch.length + (-batch.length & 3)
+        spare = room - behind
+        suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
+        for row in suspects.tolist():
+            if kind[row] == PACKET:
+                count = int(first[row]) & 0xFFFF if self.order == ">" else int(first[row]) >> 16
+                count = 0 if count == UNKNOWN_DROPS else count
+            else:
+                end = int(batch.offset[row] + room[row])
+                count = _drop_count(self.buffer, end - int(spare[row]), end, self.order)
+            if count:
+                detail = f"{count} packets dropped before this one"
+                yield Weird("PACKETS_DROPPED", "capture", int(batch.number[row]), int(batch.time_ns[row]), detail)
+
+
+def _first_half(word: Int64s, order: str) -> Int64s:
+    return word >> 16 if order == ">" else word & 0xFFFF
+
+
+def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:
+    found = (value for code, value in options(buffer, position, end, order) if code == EPB_DROPCOUNT and len(value) == 8)
+    return sum(int.from_bytes(value, "little" if order == "<" else "big") for value in found)
+
+
+def _times(words: Int64s, interface: Int64s, interfaces: list[Interface], own: NDArray[np.bool_], before_ns: int) -> Int64s:
+    """Times of the blocks that have their `own`; the others take the one before."""
+    ticks = words[:, 3].astype(np.uint64) << np.uint64(32) | words[:, 4].astype(np.uint64)
+    times = np.full(len(words), before_ns, np.int64)
+    for at in np.unique(interface[own]).tolist():
+        rows = np.flatnonzero(own & (interface == at))
+        times[rows] = to_ns(ticks[rows], interfaces[at])
+    if own.all():
+        return times
+    last = np.maximum.accumulate(np.where(own, np.arange(len(words)), -1))
+    return np.where(last >= 0, times[last], before_ns)
+
+
+def _faults(batch: PacketBatch, interface: Int64s, size: Int64s, known: NDArray[np.bool_], good: NDArray[np.bool_]) -> Iterator[Weird]:
+    for row in np.flatnonzero(~good).tolist():
+        number, time_ns, bytes_ = int(batch.number[row]), int(batch.time_ns[row]), int(size[row])
+        if known[row]:
+            detail = f"a block of {bytes_} bytes cannot hold {int(batch.length[row])} of a packet; it was skipped"
+            yield Weird("BLOCK_INVALID", "capture", number, time_ns, detail, size=bytes_)
+        else:
+            detail = f"interface {int(interface[row])} is not described; its packet was skipped"
+            yield Weird("INTERFACE_UNKNOWN", "capture", number, time_ns, detail, size=bytes_)
+
+
+def chosen(batch: PacketBatch, rows: NDArray[np.bool_] | slice) -> PacketBatch:
+    """Some rows of a batch, over the same buffer."""
+    return PacketBatch(
+        batch.buffer,
+        batch.number[rows],
+        batch.time_ns[rows],
+        batch.link_type[rows],
+        batch.offset[rows],
+        batch.length[rows],
+        batch.wire_length[rows],
+    )

@@ -1,0 +1,96 @@
+"""What a user names on the command line, as captures: files, folders, standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kshark.capture.merge import Lane, merge
+from kshark.capture.numbering import Numbering
+from kshark.capture.source import STANDARD_INPUT, Capture, open_capture
+from kshark.errors import UnreadableInput, UsageError
+from kshark.model import PacketBatch, Weird
+
+
+class Captures:
+    """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
+
+    `names` are the files, `numbering` tells which one a packet came from, `bytes_read` and `bytes_total` how far reading is
+    (None: nobody knows, a pipe is among them).
+    """
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self.names = [str(path) for path in paths]
+        self.numbering = Numbering(self.names)
+        self.bytes_total = _total(paths)
+        self._sources: list[Capture] | list[Lane]
+        if len(paths) == 1:
+            self._sources = [open_capture(paths[0])]
+        else:
+            self._sources = [Lane(path, index) for index, path in enumerate(paths)]
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(source.bytes_read for source in self._sources)
+
+    def __iter__(self) -> Iterator[PacketBatch | Weird]:
+        match self._sources:
+            case [Capture() as single]:
+                for item in single:
+                    if isinstance(item, PacketBatch):
+                        self.numbering.add(item.number, np.zeros(len(item.number), np.int64), item.number)
+                    yield item
+            case lanes:
+                yield from merge([lane for lane in lanes if isinstance(lane, Lane)], self.numbering)
+
+
+def open_captures(paths: Sequence[str | Path]) -> Captures:
+    """All captures that the paths name, as one: `-` is standard input, a folder stands for every capture below it.
+
+    Raises UnreadableInput for a path that is no capture, and for a folder that holds none.
+    """
+    return Captures(expand(paths))
+
+
+def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
+    """The same captures, each on its own, one after the other."""
+    for path in expand(paths):
+        yield Captures([path])
+
+
+def expand(paths: Sequence[str | Path]) -> list[str | Path]:
+    """The paths with folders replaced by the captures below them, in order of name; files of a folder that are none are left out."""
+    if not paths:
+        raise UsageError("no capture is named; give a file, a folder, or - for standard input")
+    if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
+        raise UsageError("standard input (-) is named twice")
+    found: list[str | Path] = []
+    for path in paths:
+        if str(path) != STANDARD_INPUT and Path(path).is_dir():
+            found += _below(Path(path))
+        else:
+            found.append(path)
+    return found
+
+
+def _below(folder: Path) -> list[Path]:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_capture(path)]
+    if not files:
+        raise UnreadableInput(f"{folder}: no capture (pcap or pcapng) in this folder")
+    return files
+
+
+def _is_capture(path: Path) -> bool:
+    try:
+        open_capture(path).close()
+    except UnreadableInput:
+        return False
+    return True
+
+
+def _total(paths: Sequence[str | Path]) -> int | None:
+    if any(str(path) == STANDARD_INPUT or not Path(path).is_file() for path in paths):
+        return None
+    return sum(Path(path).stat().st_size for path in paths)

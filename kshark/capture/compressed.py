@@ -1,0 +1,131 @@
+"""gzip and zstd as streams: compressed pieces in, at most so many bytes out, never a whole file in memory."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from kshark.errors import UnreadableInput
+
+READ_BYTES: Final = 1 << 16
+
+
+class Input(Protocol):
+    """Where a capture's bytes come from."""
+
+    #: After the end, what was wrong with the bytes: a code of the catalogue and a sentence.
+    fault: tuple[str, str] | None
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes taken from the file so far, as they are stored."""
+
+    def read(self, size: int) -> bytes:
+        """At least one byte and at most `size`, what is there without waiting for more; nothing at the end."""
+
+    def close(self) -> None: ...
+
+
+class Gunzip:
+    """zlib with the face of the standard library's other decompressors."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._more = False
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._more
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        piece = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+        self._more = len(piece) == max_length
+        return piece
+
+
+def gzip() -> tuple[Any, type[Exception]]:
+    """A decompressor of one gzip member, and what it raises. RFC 1952."""
+    return Gunzip(), zlib.error
+
+
+def zstd() -> tuple[Any, type[Exception]]:
+    """A decompressor of one zstd frame, and what it raises. RFC 8878; in the standard library from Python 3.14 on."""
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError:
+        raise UnreadableInput("zstd-compressed, which needs a package here: pip install backports.zstd") from None
+    return zstd.ZstdDecompressor(), zstd.ZstdError
+
+
+#: How compressed files begin, and what opens them.
+COMPRESSIONS: Final[dict[bytes, Callable[[], tuple[Any, type[Exception]]]]] = {b"\x1f\x8b": gzip, b"\x28\xb5\x2f\xfd": zstd}
+
+
+class Decompressed:
+    """An input that decompresses another one, whose first bytes are `head`. Streams one behind the other are read as one."""
+
+    def __init__(self, compressed: Input, head: bytes, make: Callable[[], tuple[Any, type[Exception]]]) -> None:
+        self.fault: tuple[str, str] | None = None
+        self._compressed = compressed
+        self._make = make
+        self._stream, self._error = make()
+        self._head = head
+        self._over = False
+
+    @property
+    def bytes_read(self) -> int:
+        return self._compressed.bytes_read
+
+    def read(self, size: int) -> bytes:
+        while not self._over:
+            if self._stream.eof and not self._next_stream():
+                break
+            data = self._input() if self._stream.needs_input else b""
+            if not data and self._stream.needs_input:
+                self._end("COMPRESSED_CUT", "the compressed data ends early")
+                break
+            try:
+                piece: bytes = self._stream.decompress(data, size)
+            except self._error as error:
+                self._end("COMPRESSED_INVALID", f"{error}; reading stops before byte {self.bytes_read} of the compressed file")
+                break
+            if piece:
+                return piece
+        return b""
+
+    def close(self) -> None:
+        self._compressed.close()
+
+    def _input(self) -> bytes:
+        data, self._head = self._head, b""
+        return data or self._compressed.read(READ_BYTES)
+
+    def _next_stream(self) -> bool:
+        """Another stream behind the one that is done; zero bytes between them are padding."""
+        data = self._stream.unused_data.lstrip(b"\0")
+        while not data:
+            piece = self._compressed.read(READ_BYTES)
+            if not piece:
+                self._over = True
+                return False
+            data = piece.lstrip(b"\0")
+        self._stream, self._error = self._make()
+        self._head = data
+        return True
+
+    def _end(self, code: str, detail: str) -> None:
+        self._over = True
+        self.fault = (code, detail)

@@ -1,0 +1,179 @@
+"""Several captures as one, in order of time.
+
+As in mergecap, the next packet comes from the capture whose next one is earliest, and within a capture the order stays. Captures that
+follow each other (rotation) pass batch by batch, and are opened only when their time comes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from kshark.capture.blocks import chosen
+from kshark.capture.numbering import Numbering
+from kshark.capture.source import open_capture
+from kshark.limits import BATCH_BYTES
+from kshark.model import PacketBatch, Weird
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
+NEVER: Final = (1 << 63) - 1
+#: A read's size when very many captures overlap.
+SMALLEST_READ: Final = 1 << 14
+
+
+class Part(NamedTuple):
+    """Rows of a lane's batch that are due: their keys, and by how much each one's number is above the one before."""
+
+    lane: Lane
+    batch: PacketBatch
+    keys: Int64s
+    steps: Int64s
+
+
+class Lane:
+    """One capture on its way into the merge. A regular file is closed again until its first packet is due.
+
+    `keys` are the greatest times so far, row by row of the batch: what orders rows between captures even where times run back.
+    """
+
+    def __init__(self, path: str | Path, index: int) -> None:
+        self.index = index
+        self.starts_ns = -NEVER
+        self.batch: PacketBatch | None = None
+        self.keys: Int64s = np.empty(0, np.int64)
+        self.taken = 0
+        self._path = path
+        self._capture = open_capture(path)
+        self._frame_before = 0
+        self._frames: Int64s = np.empty(0, np.int64)
+        self._numbers: Int64s = np.empty(0, np.int64)
+        self._items = self._first_looked_at()
+
+    @property
+    def bytes_read(self) -> int:
+        return self._capture.bytes_read
+
+    def advance(self, read_bytes: int) -> Iterator[Weird]:
+        """Makes the capture's next batch the present one, None at its end; gives what is reported before it."""
+        self._capture.read_bytes = read_bytes
+        self.batch = None
+        for item in self._items:
+            if isinstance(item, PacketBatch):
+                before = self.keys[-1] if len(self.keys) else -NEVER
+                self.batch, self.taken = item, 0
+                self.keys = np.maximum(np.maximum.accumulate(item.time_ns), before)
+                self._frame_before = int(self._frames[-1]) if len(self._frames) else 0
+                self._frames, self._numbers = item.number, np.zeros(len(item.number), np.int64)
+                return
+            yield self._placed(item)
+
+    def next_key(self) -> tuple[int, int]:
+        """What the next row is ordered by; of equal times the capture named first goes first."""
+        return int(self.keys[self.taken]), self.index
+
+    def last_key(self) -> tuple[int, int]:
+        return int(self.keys[-1]), self.index
+
+    def part_until(self, bound: tuple[int, int]) -> Part | None:
+        """The rows that can go when nothing else comes before `bound`."""
+        assert self.batch is not None
+        start, end = self.taken, int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left"))
+        if end <= start:
+            return None
+        rows = slice(start, end)
+        steps = np.diff(self.batch.number[rows], prepend=self._frames[start - 1] if start else self._frame_before)
+        return Part(self, chosen(self.batch, rows), self.keys[rows], steps)
+
+    def give(self, numbers: Int64s) -> None:
+        """Notes that the next rows went out under these numbers."""
+        self._numbers[self.taken : self.taken + len(numbers)] = numbers
+        self.taken += len(numbers)
+
+    def _first_looked_at(self) -> Iterator[PacketBatch | Weird]:
+        seen: list[PacketBatch | Weird] = []
+        items = iter(self._capture)
+        for item in items:
+            seen.append(item)
+            if isinstance(item, PacketBatch):
+                self.starts_ns = int(item.time_ns[0])
+                break
+        if not self._capture.regular:
+            return chain(seen, items)
+        self._capture.close()
+        return self._again()
+
+    def _again(self) -> Iterator[PacketBatch | Weird]:
+        self._capture = open_capture(self._path)
+        yield from self._capture
+
+    def _placed(self, weird: Weird) -> Weird:
+        """The same with the packet's number in the merge, and the capture's name."""
+        at = int(np.searchsorted(self._frames, weird.packet, "right")) - 1
+        number = int(self._numbers[at]) if at >= 0 else 0
+        return replace(weird, packet=number, detail=f"{self._path}: {weird.detail}")
+
+
+def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch | Weird]:
+    """All captures' packets, numbered from 1 in the order in which they come out."""
+    waiting = deque(sorted(lanes, key=lambda lane: (lane.starts_ns, lane.index)))
+    active: list[Lane] = []
+    number = 0
+    while waiting or active:
+        due = min((lane.next_key() for lane in active), default=(NEVER, len(lanes)))
+        if waiting and (waiting[0].starts_ns, waiting[0].index) < due:
+            arriving = [waiting.popleft()]
+            active += arriving
+        else:
+            bound = min(lane.last_key() for lane in active)
+            if waiting:
+                bound = min(bound, (waiting[0].starts_ns, waiting[0].index))
+            batch = _take(active, bound, number, numbering)
+            number = int(batch.number[-1])
+            yield batch
+            arriving = [lane for lane in active if lane.taken == len(lane.keys)]
+        for lane in arriving:
+            yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
+        active = [lane for lane in active if lane.batch is not None]
+
+
+def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> PacketBatch:
+    """The rows of all lanes that come before `bound`, as one batch numbered behind `number`."""
+    parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
+    order = np.argsort(np.concatenate([part.keys for part in parts]), kind="stable")
+    frame = np.concatenate([part.batch.number for part in parts])[order]
+    file = np.concatenate([np.full(len(part.keys), part.lane.index) for part in parts])[order]
+    numbers = number + np.cumsum(np.concatenate([part.steps for part in parts])[order])
+    numbering.add(numbers, file, frame)
+    back = np.empty(len(order), np.int64)
+    back[order] = numbers
+    for part, given in zip(parts, np.split(back, np.cumsum([len(part.keys) for part in parts])[:-1]), strict=True):
+        part.lane.give(given)
+    joined = _joined([part.batch for part in parts])
+    columns = (getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length"))
+    return PacketBatch(joined.buffer, numbers, *columns)
+
+
+def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
+    """Batches one behind the other in one buffer; a single one keeps its own."""
+    if len(batches) == 1:
+        return batches[0]
+    begins = [int(batch.offset[0]) for batch in batches]
+    pieces = [batch.buffer[begin : int(batch.offset[-1] + batch.length[-1])] for batch, begin in zip(batches, begins, strict=True)]
+    moved = np.cumsum([0] + [len(piece) for piece in pieces[:-1]]) - begins
+    return PacketBatch(
+        buffer=b"".join(pieces),
+        number=np.concatenate([batch.number for batch in batches]),
+        time_ns=np.concatenate([batch.time_ns for batch in batches]),
+        link_type=np.concatenate([batch.link_type for batch in batches]),
+        offset=np.concatenate([batch.offset + by for batch, by in zip(batches, moved.tolist(), strict=True)]),
+        length=np.concatenate([batch.length for batch in batches]),
+        wire_length=np.concatenate([batch.wire_length for batch in batches]),
+    )

@@ -1,0 +1,48 @@
+"""Which file a packet came from, and its number there, when several files are read as one capture."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kshark.limits import NUMBERING_RUNS
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
+
+class Numbering:
+    """Packet number to (file, frame), kept as runs of consecutive packets from one file.
+
+    Files one behind the other make a run each. Beyond `limit` runs the older half is forgotten.
+    """
+
+    def __init__(self, names: Sequence[str], limit: int = NUMBERING_RUNS) -> None:
+        self.names = names
+        self.forgotten = False
+        self._limit = limit
+        self._number, self._file, self._frame = array("q"), array("q"), array("q")
+
+    def add(self, number: Int64s, file: Int64s, frame: Int64s) -> None:
+        """Notes packets in order of `number`: `file` is an index into the names."""
+        begins = np.ones(len(number), bool)
+        begins[1:] = (file[1:] != file[:-1]) | (number[1:] - frame[1:] != number[:-1] - frame[:-1])
+        if self._number and self._file[-1] == file[0] and self._number[-1] - self._frame[-1] == number[0] - frame[0]:
+            begins[0] = False
+        for column, values in ((self._number, number), (self._file, file), (self._frame, frame)):
+            column.frombytes(values[begins].astype(np.int64).tobytes())
+        if len(self._number) > self._limit:
+            self.forgotten = True
+            for column in (self._number, self._file, self._frame):
+                del column[: len(column) // 2]
+
+    def locate(self, number: int) -> tuple[str, int] | None:
+        """(file name, frame number within it) of a packet; None for one that is unknown or forgotten."""
+        at = bisect_right(self._number, number) - 1
+        if at < 0:
+            return None
+        return self.names[self._file[at]], self._frame[at] + number - self._number[at]

@@ -1,0 +1,137 @@
+"""pcap files: bytes in, packet batches out.
+
+Source: IETF draft-ietf-opsawg-pcap ("PCAP Capture File Format"); the modified format with longer record headers: libpcap, pcap-common.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from kshark.capture.carry import Carry
+from kshark.errors import UnreadableInput
+from kshark.limits import PACKET_BYTES
+from kshark.model import PacketBatch, Weird
+
+
+class Format(NamedTuple):
+    """What the magic number tells: byte order, nanoseconds in a unit of the time's fraction, bytes of a record header."""
+
+    order: str
+    unit_ns: int
+    record_header: int
+
+
+FORMATS: Final = {
+    b"\xd4\xc3\xb2\xa1": Format("<", 1000, 16),
+    b"\xa1\xb2\xc3\xd4": Format(">", 1000, 16),
+    b"\x4d\x3c\xb2\xa1": Format("<", 1, 16),
+    b"\xa1\xb2\x3c\x4d": Format(">", 1, 16),
+    b"\x34\xcd\xb2\xa1": Format("<", 1000, 24),
+    b"\xa1\xb2\xcd\x34": Format(">", 1000, 24),
+}
+FILE_HEADER: Final = 24
+
+
+class PcapReader:
+    """One pcap file: `feed` its bytes in pieces of any size, then `close`.
+
+    Packets are numbered from 1. Reading stops at a length that cannot be; the bytes behind are counted and reported at the end.
+    Raises UnreadableInput when the file ends inside its header.
+    """
+
+    def __init__(self) -> None:
+        self._carry = Carry(FILE_HEADER)
+        self._format: Format | None = None
+        self._link_type = 0
+        self._number = 0
+        self._time_ns = 0
+        self._unread: int | None = None
+
+    def feed(self, data: bytes) -> Iterator[PacketBatch | Weird]:
+        if self._unread is not None:
+            self._unread += len(data)
+            return
+        joined = self._carry.join(data)
+        if joined is None:
+            return
+        start = 0
+        if self._format is None:
+            self._format = FORMATS[joined[:4]]
+            self._link_type = int.from_bytes(joined[20:24], "little" if self._format.order == "<" else "big") & 0xFFFF
+            start = FILE_HEADER
+        yield from self._packets(joined, start, self._format)
+
+    def close(self) -> Iterator[Weird]:
+        left = len(self._carry)
+        if self._unread is not None:
+            if self._unread:
+                yield self._weird("CAPTURE_UNREAD", f"{self._unread} bytes were not read", self._unread)
+        elif self._format is None:
+            raise UnreadableInput(f"the pcap file ends after {left} bytes, inside its header of {FILE_HEADER}")
+        elif left:
+            yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into the record of packet {self._number + 1}", left)
+
+    def _packets(self, joined: bytes, start: int, form: Format) -> Iterator[PacketBatch | Weird]:
+        starts, consumed = _walk(joined, start, form)
+        if starts:
+            batch = self._columns(joined, starts, form)
+            sound = len(starts)
+            if int(batch.length.max()) > PACKET_BYTES:
+                sound = int(np.argmax(batch.length > PACKET_BYTES))
+                consumed = starts[sound]
+                batch = self._columns(joined, starts[:sound], form) if sound else batch
+            if sound:
+                self._number += sound
+                self._time_ns = int(batch.time_ns[-1])
+                yield batch
+        need = form.record_header
+        if consumed + need <= len(joined):
+            length = struct.unpack_from(form.order + "I", joined, consumed + 8)[0]
+            if length > PACKET_BYTES:
+                yield self._stop(joined, consumed, length)
+                return
+            need += length
+        self._carry.keep(joined, consumed, need)
+
+    def _columns(self, joined: bytes, starts: list[int], form: Format) -> PacketBatch:
+        position = np.array(starts, np.int64)
+        header = sliding_window_view(np.frombuffer(joined, np.uint8), 16)[position].view(form.order + "u4").astype(np.int64)
+        return PacketBatch(
+            buffer=joined,
+            number=np.arange(self._number + 1, self._number + 1 + len(starts), dtype=np.int64),
+            time_ns=header[:, 0] * 1_000_000_000 + header[:, 1] * form.unit_ns,
+            link_type=np.full(len(starts), self._link_type, np.int64),
+            offset=position + form.record_header,
+            length=header[:, 2],
+            wire_length=header[:, 3],
+        )
+
+    def _stop(self, joined: bytes, consumed: int, length: int) -> Weird:
+        self._unread = len(joined) - consumed
+        place = self._carry.position + consumed
+        return self._weird("PACKET_LENGTH_INVALID", f"packet {self._number + 1}, at byte {place}, claims {length} bytes; reading stops")
+
+    def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
+        return Weird(code, "capture", self._number, self._time_ns, detail, size=size)
+
+
+def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
+    """Where the whole records begin, and where the first one begins that is not whole. The one loop that touches every packet."""
+    starts: list[int] = []
+    add = starts.append
+    length_at = struct.Struct(form.order + "I").unpack_from
+    step = form.record_header
+    end = len(joined)
+    last = end - step
+    while position <= last:
+        behind = position + step + length_at(joined, position + 8)[0]
+        if behind > end:
+            break
+        add(position)
+        position = behind
+    return starts, position

@@ -1,0 +1,180 @@
+"""pcapng files: bytes in, packet batches out.
+
+Source: IETF draft-ietf-opsawg-pcapng ("PCAP Now Generic Capture File Format"), sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Iterator
+from typing import Final
+
+import numpy as np
+
+from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
+from kshark.capture.carry import Carry
+from kshark.capture.interfaces import Interface, described, dropped
+from kshark.errors import UnreadableInput
+from kshark.limits import BLOCK_BYTES, INTERFACES
+from kshark.model import PacketBatch, Weird
+from kshark.ration import Ration
+
+MAGIC: Final = b"\x0a\x0d\x0d\x0a"
+#: Byte order of a section by its byte-order magic.
+ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+
+SECTION_HEADER: Final = 0x0A0D0D0A
+INTERFACE_DESCRIPTION: Final = 1
+INTERFACE_STATISTICS: Final = 5
+
+SMALLEST_BLOCK: Final = 12
+SMALLEST_DESCRIPTION: Final = 20
+SMALLEST_STATISTICS: Final = 24
+
+
+class PcapngReader:
+    """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
+
+    Packets are numbered from 1 over all sections and interfaces, those that cannot be delivered included. Blocks that hold no packet
+    and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes behind are
+    counted and reported at the end. Raises UnreadableInput when no section begins.
+    """
+
+    def __init__(self) -> None:
+        self._carry = Carry(SMALLEST_BLOCK)
+        self._order = ""
+        self._interfaces: list[Interface] = []
+        self._number = 0
+        self._time_ns = 0
+        self._unread: int | None = None
+        self._ration = Ration()
+
+    def feed(self, data: bytes) -> Iterator[PacketBatch | Weird]:
+        if self._unread is not None:
+            self._unread += len(data)
+            return
+        joined = self._carry.join(data)
+        if joined is None:
+            return
+        position = 0
+        while True:
+            if self._order:
+                starts, behind = _walk(joined, position, self._order)
+                if starts:
+                    position = yield from self._packets(joined, starts, behind)
+            size = self._block_size(joined, position)
+            if size is None:
+                yield self._stop(joined, position)
+                return
+            if position + size > len(joined):
+                self._carry.keep(joined, position, size)
+                return
+            yield from self._other(joined, position, size)
+            position += size
+
+    def close(self) -> Iterator[Weird]:
+        yield from self._ration.close()
+        left = len(self._carry)
+        if self._unread is not None:
+            if self._unread:
+                yield self._weird("CAPTURE_UNREAD", f"{self._unread} bytes were not read", self._unread)
+        elif not self._order:
+            raise UnreadableInput(f"the pcapng file ends after {left} bytes, inside its first section header")
+        elif left:
+            yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left)
+
+    def _packets(self, joined: bytes, starts: list[int], behind: int) -> Generator[PacketBatch | Weird, None, int]:
+        """Delivers consecutive packet blocks; returns where the first one begins whose lengths are wrong, or `behind`."""
+        position = np.array(starts, np.int64)
+        end = np.append(position[1:], behind)
+        trailing = np.frombuffer(joined, np.uint8)[(end - 4)[:, None] + np.arange(4)].view(self._order + "u4")[:, 0]
+        size = end - position
+        wrong = (trailing != size) | (size & 3 != 0) | (size > BLOCK_BYTES)
+        sound = int(np.argmax(wrong)) if wrong.any() else len(starts)
+        if sound:
+            blocks = PacketBlocks(joined, self._order, position[:sound], size[:sound])
+            batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns)
+            self._number += sound
+            if len(batch.number):
+                self._time_ns = int(batch.time_ns[-1])
+                yield batch
+            for fault in faults:
+                yield from self._ration.take(fault)
+        return starts[sound] if sound < len(starts) else behind
+
+    def _block_size(self, joined: bytes, position: int) -> int | None:
+        """Bytes of the block at `position`, or as many as it takes to tell; None: it contradicts itself."""
+        if position + SMALLEST_BLOCK > len(joined):
+            return SMALLEST_BLOCK
+        order = self._order
+        if joined.startswith(MAGIC, position):
+            order = ORDERS.get(joined[position + 8 : position + 12], "")
+        if not order:
+            if not self._order:
+                raise UnreadableInput("the file does not begin with a pcapng section header")
+            return None
+        (size,) = struct.unpack_from(order + "I", joined, position + 4)
+        if size < SMALLEST_BLOCK or size & 3 or size > BLOCK_BYTES:
+            return None
+        if position + size <= len(joined) and struct.unpack_from(order + "I", joined, position + size - 4)[0] != size:
+            return None
+        return int(size)
+
+    def _other(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
+        """A whole block that is no packet."""
+        if joined.startswith(MAGIC, position):
+            self._order = ORDERS[joined[position + 8 : position + 12]]
+            self._interfaces = []
+            return
+        (kind,) = struct.unpack_from(self._order + "I", joined, position)
+        if kind == INTERFACE_DESCRIPTION:
+            yield from self._describe(joined, position, size)
+        elif kind == INTERFACE_STATISTICS:
+            yield from self._count_drops(joined, position, size)
+
+    def _describe(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
+        if len(self._interfaces) == INTERFACES:
+            yield from self._ration.take(self._weird("BLOCK_INVALID", f"more than {INTERFACES} interfaces; this one is not known", size))
+        elif size < SMALLEST_DESCRIPTION:
+            self._interfaces.append(Interface(link_type=-1, snap_length=0))
+            yield from self._ration.take(self._weird("BLOCK_INVALID", f"an interface described in {size} bytes", size))
+        else:
+            self._interfaces.append(described(joined, position + 8, position + size - 4, self._order))
+
+    def _count_drops(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
+        (at,) = struct.unpack_from(self._order + "I", joined, position + 8)
+        if size < SMALLEST_STATISTICS or at >= len(self._interfaces):
+            yield from self._ration.take(self._weird("BLOCK_INVALID", "statistics of no known interface", size))
+            return
+        total = dropped(joined, position + 20, position + size - 4, self._order)
+        more = total - self._interfaces[at].dropped
+        if more > 0:
+            self._interfaces[at].dropped = total
+            yield from self._ration.take(self._weird("PACKETS_DROPPED", f"{more} packets dropped on interface {at}"))
+
+    def _stop(self, joined: bytes, position: int) -> Weird:
+        self._unread = len(joined) - position
+        place = self._carry.position + position
+        return self._weird("BLOCK_INVALID", f"the lengths of the block at byte {place} cannot be; reading stops")
+
+    def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
+        return Weird(code, "capture", self._number, self._time_ns, detail, size=size)
+
+
+def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
+    """Where consecutive whole packet blocks begin, and where the first other one begins. The one loop that touches every packet."""
+    starts: list[int] = []
+    add = starts.append
+    kind_and_size_at = struct.Struct(order + "II").unpack_from
+    end = len(joined)
+    last = end - SMALLEST_BLOCK
+    while position <= last:
+        kind, size = kind_and_size_at(joined, position)
+        if kind != ENHANCED_PACKET and kind != SIMPLE_PACKET and kind != PACKET:
+            break
+        behind = position + size
+        if behind > end or size < SMALLEST_BLOCK:
+            break
+        add(position)
+        position = behind
+    return starts, position

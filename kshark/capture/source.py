@@ -1,0 +1,187 @@
+"""Opening a capture: a file, a pipe or bytes, compressed or not, pcap or pcapng, told by their first bytes."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
+from kshark.capture.pcap import FORMATS, PcapReader
+from kshark.capture.pcapng import MAGIC, PcapngReader
+from kshark.errors import UnreadableInput
+from kshark.limits import BATCH_BYTES
+from kshark.model import PacketBatch, Weird
+
+STANDARD_INPUT: Final = "-"
+#: Bytes it takes to tell a format.
+HEAD: Final = 4
+#: The first read's size: small, for captures that are only looked at to put them in order.
+HEAD_READ: Final = 1 << 16
+
+#: What else a file may be, by its first bytes.
+FOREIGN: Final = {
+    b"BZh": "a bzip2 file; decompress it first",
+    b"\xfd7zX": "an xz file; decompress it first",
+    b"\x04\x22\x4d\x18": "an lz4 file; decompress it first",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"snoop\0": "a snoop capture; convert it first (editcap -F pcapng)",
+    b"GMBU": "a Network Monitor capture; convert it first (editcap -F pcapng)",
+    b"PAR1": "a Parquet file",
+    b"\x7fELF": "a program",
+}
+
+
+class Plain:
+    """The bytes of a file object as they are."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.fault: tuple[str, str] | None = None
+        self.bytes_read = 0
+        self._file = file
+        self._read = getattr(file, "read1", file.read)
+        self._pipe = _pipe(file)
+
+    @property
+    def regular(self) -> bool:
+        """Not a pipe or a device: it can be opened again and waits for nobody."""
+        return self._pipe is None
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._read(size) or b""
+        if self._pipe is not None and data:
+            data = self._all_there_is(self._pipe, data, size)
+        self.bytes_read += len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _all_there_is(self, pipe: int, data: bytes, size: int) -> bytes:
+        """A pipe gives 64 KiB at a time; take what has come meanwhile, without waiting."""
+        pieces, left = [data], size - len(data)
+        while left > 0 and select.select([pipe], [], [], 0)[0]:
+            piece = self._read(left)
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces) if len(pieces) > 1 else data
+
+
+class Capture:
+    """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
+
+    Raises UnreadableInput when it is none. `read_bytes` is the size of a read, and so of a batch.
+    """
+
+    def __init__(self, file: BinaryIO, name: str = STANDARD_INPUT) -> None:
+        self.name = name
+        self.read_bytes = BATCH_BYTES
+        plain = Plain(file)
+        self.regular = plain.regular
+        self._input: Input = plain
+        try:
+            self._head, self._reader = self._open()
+        except BaseException:
+            self._input.close()
+            raise
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the file read so far, for progress."""
+        return self._input.bytes_read
+
+    def __iter__(self) -> Iterator[PacketBatch | Weird]:
+        number, time_ns, data = 0, 0, self._head
+        try:
+            while data:
+                for item in self._reader.feed(data):
+                    if isinstance(item, PacketBatch):
+                        number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
+                    yield item
+                data = self._input.read(self.read_bytes)
+            if self._input.fault is not None:
+                code, detail = self._input.fault
+                yield Weird(code, "capture", number, time_ns, detail)
+            yield from self._reader.close()
+        except (OSError, UnreadableInput) as error:
+            raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self._input.close()
+
+    def _open(self) -> tuple[bytes, PcapReader | PcapngReader]:
+        try:
+            head = _head(self._input)
+            packed = ""
+            for magic, make in COMPRESSIONS.items():
+                if head.startswith(magic):
+                    self._input = Decompressed(self._input, head, make)
+                    head = _head(self._input)
+                    packed = f"{make.__name__} of "
+                    break
+        except (OSError, UnreadableInput) as error:
+            raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
+        if head[:HEAD] in FORMATS:
+            return head, PcapReader()
+        if head[:HEAD] == MAGIC:
+            return head, PcapngReader()
+        fault = f" ({self._input.fault[1]})" if self._input.fault else ""
+        raise UnreadableInput(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}{fault}")
+
+
+def open_capture(path: str | Path) -> Capture:
+    """A capture by its path; `-` is standard input. Raises UnreadableInput."""
+    if str(path) == STANDARD_INPUT:
+        return Capture(open(sys.stdin.fileno(), "rb", buffering=0, closefd=False))
+    try:
+        return Capture(open(path, "rb", buffering=0), str(path))
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {_reason(error)}") from None
+
+
+def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
+    """A capture that is already in memory."""
+    return Capture(io.BytesIO(data), name)
+
+
+def _head(source: Input) -> bytes:
+    head = source.read(HEAD_READ)
+    while len(head) < HEAD and (more := source.read(HEAD_READ)):
+        head += more
+    return head
+
+
+def _pipe(file: BinaryIO) -> int | None:
+    try:
+        number = file.fileno()
+        return None if stat.S_ISREG(os.fstat(number).st_mode) else number
+    except OSError:  # no file of the system: BytesIO
+        return None
+
+
+def _reason(error: OSError | UnreadableInput) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+
+
+def _looks_like(head: bytes) -> str:
+    if not head:
+        return "an empty file"
+    for magic, what in FOREIGN.items():
+        if head.startswith(magic):
+            return what
+    try:
+        text = head[:512].decode("utf-8", errors="strict" if len(head) <= 512 else "ignore")
+    except UnicodeDecodeError:
+        text = "\0"
+    if all(letter.isprintable() or letter.isspace() for letter in text):
+        return "text"
+    return f"bytes that begin with {head[:HEAD].hex(' ')}"

@@ -1,0 +1,33 @@
+"""Weirds that may repeat with every packet: the first ones one by one, the rest counted (as Zeek does with its weird names)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kshark.limits import WEIRDS_PER_FLOW
+from kshark.model import Weird
+
+
+class Ration:
+    """Passes the first `limit` weirds of each code; `close` gives one more per code that stands for all the others."""
+
+    def __init__(self, limit: int = WEIRDS_PER_FLOW) -> None:
+        self._limit = limit
+        self._seen: dict[str, int] = {}
+        self._held: dict[str, Weird] = {}
+
+    def take(self, weird: Weird) -> Iterator[Weird]:
+        seen = self._seen[weird.code] = self._seen.get(weird.code, 0) + 1
+        if seen <= self._limit:
+            yield weird
+            return
+        held = self._held.get(weird.code)
+        first, size = (held.first_packet, held.size) if held is not None else (weird.packet, 0)
+        self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size)
+
+    def close(self) -> Iterator[Weird]:
+        for code, held in self._held.items():
+            yield replace(held, detail=f"{self._seen[code] - self._limit} more, the last one: {held.detail}")
+        self._held.clear()
