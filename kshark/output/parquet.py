@@ -190,17 +190,24 @@ def prepare(folder: Path) -> None:
     """Makes the folder, or empties it of an earlier export. Raises kshark.UsageError where it holds something else."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder with -o")
-    held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    foreign = [name for name in held if name not in TABLES and name != MANIFEST]
+    held = sorted(folder.rglob("*")) if folder.exists() else []
+    foreign = [path for path in held if not _ours(path.relative_to(folder).parts)]
     if foreign:
-        raise UsageError(f"{folder} holds {foreign[0]}, which is no table; name an empty folder with -o")
+        raise UsageError(f"{folder} holds {foreign[0].relative_to(folder)}, which is no table; name an empty folder with -o")
     (folder / MANIFEST).unlink(missing_ok=True)
-    for name in held:
-        if name in TABLES:
-            for path in (folder / name).iterdir():
-                path.unlink()
-            (folder / name).rmdir()
+    for path in reversed(held):
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def _ours(parts: tuple[str, ...]) -> bool:
+    """Whether an export may have written this, whole or not."""
+    if len(parts) == 1:
+        return parts[0] in (*TABLES, MANIFEST, f".{MANIFEST}.unfinished")
+    return len(parts) == 2 and parts[0] in TABLES and parts[1].endswith((".parquet", ".parquet.unfinished"))
 
 
 def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict[str, int]) -> None:

@@ -1,0 +1,148 @@
+"""Tables on disk: what was written is read back, unfinished work is not mistaken for whole, foreign folders stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kshark.errors import UsageError
+from kshark.model import Weird
+from kshark.output import parquet
+from kshark.output.parquet import ParquetWriter, TableFile, arrow_schema, read_manifest, record_batch
+from kshark.tables import TABLES
+from kshark.tables.types import parse_type
+
+CELLS: dict[str, Any] = {
+    "boolean": True,
+    "smallint": -7,
+    "int": 1 << 30,
+    "bigint": -(1 << 62),
+    "string": "größer",
+    "binary": b"\x00\xff",
+    "timestamp": 1_795_231_172_076_123,
+}
+
+
+def cell(text: str) -> Any:
+    """A value of any column type, with a null and an empty list somewhere inside."""
+    match parse_type(text):
+        case str(scalar):
+            return CELLS[scalar]
+        case array:
+            assert not isinstance(array, str)
+            element = array[0]
+            return [CELLS[element]] if isinstance(element, str) else [tuple(CELLS[t] if t != "binary" else None for _, t in element[0])]
+
+
+def rows_of(name: str) -> list[tuple[Any, ...]]:
+    full = tuple(cell(column.type) for column in TABLES[name].columns)
+    empty = tuple([] if isinstance(cell(column.type), list) else None for column in TABLES[name].columns)
+    return [full, tuple(None for _ in full), empty, full]
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
+    rows = rows_of(name)
+    file = TableFile(tmp_path, TABLES[name], "part-00000")
+    for row in rows:
+        file.add(row)
+    file.close()
+
+    read = pq.read_table(tmp_path / name)
+
+    assert read.schema == arrow_schema(TABLES[name])
+    assert read.equals(pa.Table.from_batches([record_batch(read.schema, rows)]))
+    times = read.column("ts").cast(pa.int64()).to_pylist()
+    assert times == [CELLS["timestamp"], None, None, CELLS["timestamp"]]
+
+
+def test_structs_in_lists_keep_their_members() -> None:
+    witness = [(3, 11, 38, None), (3, 12, 40, 41)]
+    schema = arrow_schema(TABLES["findings"])
+    at = schema.names.index("witness")
+    row = [None] * len(schema)
+    row[at] = witness
+    read = record_batch(schema, [tuple(row)]).to_pylist()[0]["witness"]
+    assert [tuple(each.values()) for each in read] == witness
+
+
+def test_no_type_is_one_that_spark_cannot_read() -> None:
+    for table in TABLES.values():
+        for field in arrow_schema(table):
+            assert not pa.types.is_unsigned_integer(field.type)
+            assert not pa.types.is_timestamp(field.type) or field.type == pa.timestamp("us", "UTC")
+
+
+def test_the_manifest_says_what_was_read_and_written(tmp_path: Path) -> None:
+    capture = tmp_path / "a.pcap"
+    capture.write_bytes(b"packets")
+    writer = ParquetWriter(tmp_path / "out", [[str(capture)]])
+    writer.begin()
+    writer.feed(Weird("CAPTURE_CUT", "capture", 9, 1_000))
+    counts = writer.close()
+
+    manifest = read_manifest(tmp_path / "out")
+
+    assert counts["weirds"] == 1
+    assert manifest["tables"]["weirds"] == {"version": 1, "rows": 1}
+    digest = hashlib.sha256(b"packets").hexdigest()
+    assert manifest["captures"] == [{"name": "a.pcap", "files": [{"file": "a.pcap", "size_bytes": 7, "sha256": digest}]}]
+    assert "records" not in manifest["tables"]
+    for name in manifest["tables"]:
+        assert pq.read_table(tmp_path / "out" / name).num_rows == counts[name]
+
+
+def test_an_export_that_was_not_finished_has_no_manifest(tmp_path: Path) -> None:
+    ParquetWriter(tmp_path, [["a.pcap"]])
+    assert list(tmp_path.glob("*/*.parquet")) == []
+    with pytest.raises(UsageError, match="not finished"):
+        read_manifest(tmp_path)
+
+
+def test_an_earlier_export_is_replaced(tmp_path: Path) -> None:
+    first = ParquetWriter(tmp_path, [["-"]], records=True)
+    first.close()
+    assert (tmp_path / "records").exists()
+    ParquetWriter(tmp_path, [["-"]]).close()
+    assert not (tmp_path / "records").exists()
+    assert len(list(tmp_path.glob("weirds/*"))) == 1
+
+
+def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "thesis.doc").write_text("years of work")
+    with pytest.raises(UsageError, match=r"thesis\.doc"):
+        ParquetWriter(tmp_path, [["a.pcap"]])
+    assert [path.name for path in tmp_path.rglob("*")] == ["records", "thesis.doc"]
+
+
+def test_tables_of_a_later_version_are_refused(tmp_path: Path) -> None:
+    ParquetWriter(tmp_path, [["-"]]).close()
+    path = tmp_path / parquet.MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["tables"]["exchanges"]["version"] = 99
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match="upgrade"):
+        read_manifest(tmp_path)
+    path.write_text("[]")
+    with pytest.raises(UsageError, match="no manifest"):
+        read_manifest(tmp_path)
+
+
+def test_many_rows_come_in_groups_and_stay_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 30)
+    writer = ParquetWriter(tmp_path, [["-"]])
+    writer.begin()
+    for packet in range(95):
+        writer.feed(Weird("PACKET_TOO_SHORT", "link", packet, packet * 1_000))
+    writer.close()
+    file = pq.ParquetFile(next((tmp_path / "weirds").iterdir()))
+    assert file.metadata.num_row_groups == 4
+    assert file.read().column("packet").to_pylist() == list(range(95))
