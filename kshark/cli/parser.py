@@ -1,0 +1,100 @@
+"""Arguments: argparse, with its complaints in one sentence that names the next step, and the options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from kshark.errors import UsageError
+
+
+def close_to(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "read"?`, or an empty text when nothing comes close."""
+    found = get_close_matches(word, list(known), 1)
+    return f'; did you mean "{found[0]}"?' if found else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """Of one command. Bad usage raises UsageError; options and files may stand in any order."""
+
+    def __init__(self, command: str, text: str, examples: Sequence[str]) -> None:
+        super().__init__(
+            prog=f"kshark {command}",
+            description=text[0].upper() + text[1:] + ".",
+            epilog="examples:\n" + "".join(f"  {example}\n" for example in examples),
+            formatter_class=_Help,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self._options: list[str] = ["--help"]
+        self.add_argument("-h", "--help", action="help", help="this text")
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        action = super().add_argument(*names, **settings)
+        self._options += action.option_strings
+        return action
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        return self.parse_intermixed_args(words)
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.fullmatch(r"unrecognized arguments: (\S+).*", message)
+        if unknown and unknown[1].startswith("-"):
+            option = unknown[1].partition("=")[0]
+            message = f'no option "{option}"{close_to(option, self._options)}'
+        elif unknown:
+            message = f'"{unknown[1]}" is one argument too many'
+        raise UsageError(f"{message} ({self.prog} --help shows them all)")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Options in one column, wide enough for their names."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)
+
+
+def add_captures(parser: Parser) -> None:
+    """FILE..., and what restricts or explains them."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd, a folder, - for standard input")
+    parser.add_argument("-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it")
+    parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument("--since", metavar="TIME", help="leave out packets before: +10s from the start, 14:03:07, 2026-11-21T14:03:07Z")
+    parser.add_argument("--until", metavar="TIME", help="leave out packets from this time on")
+    parser.add_argument(
+        "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka, whatever it looks like"
+    )
+    parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
+
+
+def add_format(parser: Parser, *formats: str) -> None:
+    """`-T`, text unless told."""
+    parser.add_argument("-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)")
+
+
+def add_payload(parser: Parser) -> None:
+    """What is read of records."""
+    parser.add_argument("--no-records", dest="records", action="store_false", help="leave record batches unopened: their size only")
+    parser.add_argument("--no-payload", dest="payload", action="store_false", help="leave out keys, values and header values: sizes only")
+
+
+def count(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number from 1')
+    return int(text)
+
+
+def ports(args: argparse.Namespace) -> frozenset[int]:
+    """Ports named by `-d tcp.port==N,kafka`."""
+    found = set()
+    for rule in args.decode_as:
+        match = re.fullmatch(r"tcp\.port\s*==\s*(\d+)\s*,\s*kafka", rule)
+        if match is None or int(match[1]) > 65535:
+            raise UsageError(f'"{rule}" is no rule for -d; write -d tcp.port==9092,kafka')
+        found.add(int(match[1]))
+    return frozenset(found)

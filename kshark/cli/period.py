@@ -1,0 +1,77 @@
+"""`--since` and `--until`: only the packets of a period, as if the capture had been cut there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Final
+
+from kshark.errors import UsageError
+from kshark.model import PacketBatch
+
+_SECOND: Final = 1_000_000_000
+_DAY: Final = 86_400 * _SECOND
+_UNITS: Final = {"ms": 1_000_000, "": _SECOND, "s": _SECOND, "m": 60 * _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
+#: Packets stand this far out of their order at most (several interfaces or queues written by turns); behind it nothing more is read.
+_DISORDER: Final = 10 * _SECOND
+
+
+def time_of(text: str, start_ns: int) -> int:
+    """A time as ns since 1970: `+10s` after the start, `14:03:07.4` of the start's day (UTC), ISO 8601, or seconds since 1970."""
+    if after := re.fullmatch(r"\+(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)", text):
+        return start_ns + int(Decimal(after[1]) * _UNITS[after[2]])
+    if of_day := re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?", text):
+        hours, minutes, seconds = int(of_day[1]), int(of_day[2]), Decimal(of_day[3] or 0)
+        if hours < 24 and minutes < 60 and seconds < 60:
+            return start_ns - start_ns % _DAY + (hours * 3600 + minutes * 60) * _SECOND + int(seconds * _SECOND)
+    if re.fullmatch(r"\d{9,11}(\.\d{1,9})?", text):
+        return int(Decimal(text) * _SECOND)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f'"{text}" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970') from None
+    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return int(whole.replace(microsecond=0).timestamp()) * _SECOND + whole.microsecond * 1000
+
+
+class Period:
+    """Clips batches; relative times count from the first packet that comes. Raises UsageError for what is no time."""
+
+    def __init__(self, since: str | None, until: str | None) -> None:
+        self._since, self._until = since, until
+        self._bounds: tuple[int, int] | None = None
+        #: The capture has passed the end of the period.
+        self.over = False
+        for text in (since, until):
+            if text is not None:
+                time_of(text, 0)
+
+    def clip(self, batch: PacketBatch) -> PacketBatch | None:
+        """The packets of the period; None where there are none."""
+        if (self._since is None and self._until is None) or not len(batch.time_ns):
+            return batch
+        if self._bounds is None:
+            start = int(batch.time_ns[0])
+            low = start if self._since is None else time_of(self._since, start)
+            high = 1 << 62 if self._until is None else time_of(self._until, start)
+            if high <= start and self._until is not None and ":" in self._until and len(self._until) < 20 and "-" not in self._until:
+                high += _DAY  # a time of day behind midnight
+            self._bounds = (low if self._since is not None else -(1 << 62), high)
+        low, high = self._bounds
+        self.over = bool(batch.time_ns.min() > high + _DISORDER)
+        inside = (batch.time_ns >= low) & (batch.time_ns < high)
+        if inside.all():
+            return batch
+        if not inside.any():
+            return None
+        return replace(
+            batch,
+            number=batch.number[inside],
+            time_ns=batch.time_ns[inside],
+            link_type=batch.link_type[inside],
+            offset=batch.offset[inside],
+            length=batch.length[inside],
+            wire_length=batch.wire_length[inside],
+        )

@@ -1,0 +1,98 @@
+"""`kshark read`: every message."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+
+from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
+from kshark.cli.source import Source, print_notes, sources
+from kshark.errors import UsageError
+from kshark.model import Message
+from kshark.output.fields import COMMON, Fields, fields_line
+from kshark.output.lines import MessageLines
+from kshark.output.sink import Sink
+from kshark.output.tree import Trees
+from kshark.pipeline import Options
+from kshark.registry import Registry
+
+EXAMPLES = (
+    "kshark read trace.pcap",
+    "kshark read trace.pcap -V -c 1",
+    "kshark read trace.pcap -T json --no-payload | jq .body",
+    "kshark read trace.pcap -T fields -e frame.number -e kafka.api -e kafka.error_code",
+    "kshark read trace.pcap --since +10s --until +20s",
+    "kshark read -r monday.pcap -r tuesday.pcap -d tcp.port==9095,kafka",
+)
+
+Print = Callable[[Sequence[Message]], None]
+
+
+def arguments(parser: Parser) -> None:
+    add_captures(parser)
+    add_format(parser, "text", "json", "fields")
+    parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
+    parser.add_argument(
+        "-e", dest="fields", action="append", default=[], metavar="FIELD", help="print this field (repeatable, with -T fields)"
+    )
+    parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
+    add_payload(parser)
+
+
+def run(args: Namespace) -> int:
+    sink = Sink(sys.stdout)
+    write = printer(args, sink)
+    for source in sources(args, options(args), printing=True):
+        if args.each and args.format == "text" and not args.quiet:
+            sink.text(f"== {source.name}\n")
+        _print(source, args, write)
+        print_notes(source, heading=args.each)
+    return 0
+
+
+def options(args: Namespace) -> Options:
+    """What has to be read: of `-T fields` with common fields only, no body at all."""
+    named = [name for name in args.fields if name not in COMMON]
+    if args.quiet or args.format == "fields":
+        records = args.records and not args.quiet and any("records" in name or "batches" in name for name in named)
+        return Options(records=records, payload=args.payload, bodies=None if named and not args.quiet else frozenset())
+    return Options(records=args.records, payload=args.payload)
+
+
+def _print(source: Source, args: Namespace, write: Print) -> None:
+    left = args.count
+    for page in source:
+        messages = [event for event in page if isinstance(event, Message)]
+        if args.each:
+            for message in messages:
+                message.file = source.name
+        if left is not None:
+            messages = messages[:left]
+            left -= len(messages)
+        if messages and not args.quiet:
+            write(messages)
+        if left == 0:
+            return
+
+
+def printer(args: Namespace, sink: Sink) -> Print:
+    """How messages are printed: `-T`, `-V`, `-e`."""
+    if args.fields and args.format != "fields":
+        raise UsageError("-e needs -T fields")
+    registry = Registry()
+    match args.format:
+        case "json":
+            return sink.json
+        case "fields":
+            if not args.fields:
+                raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
+            fields = Fields(registry)
+            readers = [fields.find(name) for name in args.fields]
+            return lambda messages: sink.text("".join([fields_line([read(m) for read in readers]) + "\n" for m in messages]))
+        case _ if args.verbose:
+            trees = Trees(registry)
+            return lambda messages: sink.lines([line for message in messages for line in trees.of(message)])
+        case _:
+            lines = MessageLines(registry, sink.width)
+            return lambda messages: sink.lines([lines.of(message) for message in messages], crop=True)

@@ -1,0 +1,181 @@
+"""Fields by name: what `-e` prints of a message.
+
+The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one: `kafka.error_code` is every
+error code at any depth, `kafka.topics.partitions.partition_index` one field only.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from kshark.errors import UsageError
+from kshark.model import Message
+from kshark.paths import Names, paths, values
+from kshark.records.batch import Batch, Record, RecordSizes
+from kshark.registry import Registry
+from kshark.schema import Api
+
+#: Every occurrence of a field in a message, in wire order.
+Values = Callable[[Message], list[Any]]
+
+PREFIX: Final = "kafka."
+
+_BATCH: Final = Batch.__struct_fields__
+_RECORD: Final = tuple(dict.fromkeys(Record.__struct_fields__ + RecordSizes.__struct_fields__))
+#: What lies below a field of type records: kshark.records makes it, no schema does.
+_RECORD_PATHS: Final[tuple[Names, ...]] = (
+    ("size",),
+    ("partial_bytes",),
+    ("batches",),
+    *(("batches", name) for name in _BATCH),
+    *(("batches", "records", name) for name in _RECORD),
+)
+
+
+def _one(value: Any) -> list[Any]:
+    return [] if value is UNSET else [value]
+
+
+def _ends(message: Message) -> tuple[str, str]:
+    """Sender and receiver as `address:port`."""
+    return (message.broker, message.client) if message.kind == "response" else (message.client, message.broker)
+
+
+def _addresses(message: Message) -> list[Any]:
+    return [end.rpartition(":")[0].strip("[]") for end in _ends(message)]
+
+
+def _ports(message: Message) -> list[Any]:
+    return [int(end.rpartition(":")[2]) for end in _ends(message)]
+
+
+def _latency(message: Message) -> list[Any]:
+    return [message.latency_ns / 1e6] if isinstance(message.latency_ns, int) else []
+
+
+#: Name, what it is, how it is read.
+COMMON: Final[dict[str, tuple[str, Values]]] = {
+    "frame.number": ("number of the packet with which the message was complete", lambda m: [m.packet]),
+    "frame.time_epoch": (
+        "time of that packet, seconds since 1970",
+        lambda m: [f"{m.time_ns // 1_000_000_000}.{m.time_ns % 1_000_000_000:09}"],
+    ),
+    "ip.addr": ("address of the sender, then of the receiver", _addresses),
+    "tcp.port": ("port of the sender, then of the receiver", _ports),
+    "kafka.flow": ("number of the TCP connection, from 0", lambda m: [m.flow]),
+    "kafka.len": ("bytes of the frame without its length prefix", lambda m: [m.size]),
+    "kafka.request": ("true for a request", lambda m: [m.kind == "request"]),
+    "kafka.response": ("true for a response", lambda m: [m.kind == "response"]),
+    "kafka.api_key": ("number of the API", lambda m: _one(m.api_key)),
+    "kafka.api": ("name of the API", lambda m: _one(m.api)),
+    "kafka.api_version": ("version of the API", lambda m: _one(m.version)),
+    "kafka.correlation_id": ("correlation id of the header", lambda m: _one(m.correlation_id)),
+    "kafka.client_id": ("client id of the request's header", lambda m: _one(m.client_id)),
+    "kafka.latency_ms": ("milliseconds from the request's last byte to the response's first", _latency),
+    "kafka.weird": ("codes of what is odd about the message", lambda m: m.weird if isinstance(m.weird, list) else []),
+}
+
+
+class Fields:
+    """Finds fields by name in the common ones and in every known API's schema."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._body_names: set[str] | None = None
+
+    def find(self, name: str) -> Values:
+        """How a field is read. Raises UsageError, with what comes close, for a name that no message can have."""
+        if name in COMMON:
+            return COMMON[name][1]
+        if not name.startswith(PREFIX) or name[len(PREFIX) :] not in self.body_names():
+            raise UsageError(self._unknown(name))
+        return _BodyField(self._registry, tuple(name[len(PREFIX) :].split("."))).values
+
+    def body_names(self) -> set[str]:
+        """Every path of every known body, and every end of one."""
+        if self._body_names is None:
+            apis = [api for api in map(self._registry.api, self._registry.names()) if api is not None]
+            every = {names for api in apis for names in _names_of_all_versions(api)}
+            self._body_names = {".".join(names[at:]) for names in every for at in range(len(names))}
+        return self._body_names
+
+    def _unknown(self, name: str) -> str:
+        candidates = [*COMMON, *(PREFIX + known for known in self.body_names())]
+        wanted = name if name.startswith(PREFIX) or "." in name else PREFIX + name
+        close = [known for known in candidates if known.endswith("." + wanted.rpartition(".")[2])]
+        close = close or get_close_matches(wanted, candidates, 1)
+        hint = f'; did you mean "{min(close, key=len)}"?' if close else "?"
+        return f'no field "{name}"{hint} (kshark explain fields lists the common ones, kshark explain ShareFetch a body\'s)'
+
+
+def _names_of_all_versions(api: Api) -> Iterator[Names]:
+    for layout in (api.request, api.response):
+        for version in range(layout.versions.low, layout.versions.high + 1):
+            for path in paths(layout.root, version):
+                yield path.names
+                if path.field.type == "records":
+                    yield from ((*path.names, *inner) for inner in _RECORD_PATHS)
+
+
+class _BodyField:
+    """A body's field by the end of its path; where that is in each (api, version, direction) is looked up once."""
+
+    def __init__(self, registry: Registry, end: Names) -> None:
+        self._registry = registry
+        self._end = end
+        self._places: dict[tuple[int, int, str], list[Names]] = {}
+
+    def values(self, message: Message) -> list[Any]:
+        body = message.body
+        if body is None or body is UNSET or not isinstance(message.api_key, int) or not isinstance(message.version, int):
+            return []
+        key = (message.api_key, message.version, message.kind)
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = self._look_up(*key)
+        return [value for names in places for value in values(body, names)]
+
+    def _look_up(self, api_key: int, version: int, kind: str) -> list[Names]:
+        api = self._registry.api(api_key)
+        if api is None:
+            return []
+        layout = api.request if kind == "request" else api.response
+        known = min(max(version, layout.versions.low), layout.versions.high)
+        every: list[Names] = []
+        for path in paths(layout.root, known):
+            every.append(path.names)
+            if path.field.type == "records":
+                every += [(*path.names, *inner) for inner in _RECORD_PATHS]
+        if self._end in every:
+            return [self._end]
+        return [names for names in every if names[-len(self._end) :] == self._end]
+
+
+def fields_line(found: Iterable[list[Any]]) -> str:
+    """tshark's `-T fields`: a tab between fields, a comma between occurrences, nothing for an absent or null one."""
+    return "\t".join([",".join([_text(value) for value in occurrences]) for occurrences in found])
+
+
+_ESCAPES: Final = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value.translate(_ESCAPES)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case int() | float():
+            return str(value)
+        case _:
+            return msgspec.json.encode(value).decode()

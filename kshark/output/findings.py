@@ -1,0 +1,129 @@
+"""A finding for a person: who, what, the evidence, the next step; and the verdict line below all of them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kshark.anomaly import CATALOGUE
+from kshark.model import Finding
+from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, plain
+from kshark.output.units import clock, counted, number, safe, shortened
+
+_INDENT: Final = 14
+_STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
+#: Packets of a witness that are named one by one.
+_PACKETS: Final = 8
+
+
+def finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
+    """Four to six lines, wrapped to the terminal; an empty one at the end."""
+    wrapped = _Wrapped(width)
+    style = _STYLES[finding.verdict]
+    yield [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
+    yield from wrapped.text(_where(finding), DIM)
+    entry = CATALOGUE.get(finding.code)
+    if entry is not None:
+        yield from wrapped.text(entry.text, PLAIN)
+    yield from wrapped.text(safe(finding.argument), VALUE)
+    if finding.unknown_because is not None:
+        yield from wrapped.text(f"not proved: {safe(finding.unknown_because)}", WARN)
+    yield from wrapped.text(_next_step(finding), DIM)
+    yield []
+
+
+class _Wrapped:
+    """Text below the code's column."""
+
+    def __init__(self, width: int | None) -> None:
+        self._width = None if width is None else max(40, width - _INDENT)
+
+    def text(self, text: str, style: str) -> Iterator[Line]:
+        pieces = [text] if self._width is None else textwrap.wrap(text, self._width, break_on_hyphens=False)
+        for piece in pieces:
+            yield [(" " * _INDENT, PLAIN), (piece, style)]
+
+
+def _headline(finding: Finding, style: str) -> Line:
+    """`violation by client billing-3 · skip_after_timeout`."""
+    line: Line = [(finding.verdict, style)]
+    if finding.blame in ("client", "broker", "network", "capture"):
+        by = "by" if finding.verdict == "violation" else "perhaps by" if finding.verdict == "unknown" else "from"
+        name = finding.client_id if finding.blame == "client" and finding.client_id else ""
+        line.append((f" {by} {finding.blame}{' ' + safe(name) if name else ''}", PLAIN))
+    if finding.cause is not None:
+        line += [(" · ", DIM), (finding.cause, CODE)]
+    return line
+
+
+def _where(finding: Finding) -> str:
+    """Client, group, member, partition, broker: what is known of them."""
+    software = f", {finding.software}" if finding.software else ""
+    parts = [f"client {finding.client_id + ' ' if finding.client_id else ''}({finding.client}{software})"]
+    if finding.group_id is not None:
+        parts.append(f"group {finding.group_id}")
+    if finding.member_id is not None:
+        parts.append(f"member {finding.member_id}")
+    if finding.topic_id is not None:
+        parts.append(f"topic {finding.topic_id}" + ("" if finding.partition is None else f"[{finding.partition}]"))
+    parts.append(f"broker {finding.broker}")
+    return safe(" · ".join(shortened(part, 90) for part in parts))
+
+
+def _next_step(finding: Finding) -> str:
+    packets = sorted({p for w in finding.witness for p in (w.request_packet, w.response_packet) if p is not None} | {finding.packet})
+    shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
+    more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
+    return f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
+
+
+class Tally:
+    """Counts findings as they are shown; the verdict is the sum of what was shown, not of what was left out by --select."""
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[str] = Counter()
+        self.codes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+
+    def add(self, finding: Finding) -> None:
+        self.verdicts[finding.verdict] += 1
+        self.codes[finding.code] += 1
+        if finding.verdict == "unknown":
+            self.reasons[(finding.unknown_because or "unknown").partition(":")[0]] += 1
+
+    def summary(self, seen: Mapping[str, Any]) -> dict[str, Any]:
+        """The last JSON line: what was seen (sessions, exchanges, gaps), what was found."""
+        return {
+            "summary": {
+                "sessions": seen.get("sessions", 0),
+                "exchanges": seen.get("exchanges", 0),
+                "violations": self.verdicts["violation"],
+                "unknown": self.verdicts["unknown"],
+                "notes": self.verdicts["note"],
+                "gaps": seen.get("gaps", 0),
+                "by_code": dict(sorted(self.codes.items())),
+            }
+        }
+
+    def lines(self, seen: Mapping[str, Any]) -> Iterator[Line]:
+        """`2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`, and below it each code's share."""
+        violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
+        if violations + unknown + self.verdicts["note"] > 1:
+            yield [(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)]
+        style = ERROR if violations else WARN if unknown else GOOD
+        because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
+        yield [
+            (counted(violations, "violation"), style),
+            (f" in {counted(seen.get('sessions', 0), 'session')}, ", PLAIN),
+            (f"{number(unknown)} unknown", WARN if unknown else PLAIN),
+            (f" ({because})" if because else "", DIM),
+            (f", {counted(self.verdicts['note'], 'note')}", PLAIN),
+            (f" ({counted(seen.get('exchanges', 0), 'exchange')}, {counted(seen.get('gaps', 0), 'gap')})", DIM),
+        ]
+
+
+def verdict(tally: Tally, seen: Mapping[str, Any]) -> str:
+    """The verdict line as plain text."""
+    return plain(list(tally.lines(seen))[-1])

@@ -1,0 +1,69 @@
+"""A message in one line: `kshark read`.
+
+Three widths: unlimited in a pipe, with both addresses on a wide terminal, with the flow's number in their place on a narrow one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.model import Message
+from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line
+from kshark.output.summary import Summaries
+from kshark.output.units import clock, duration, size
+from kshark.registry import Registry
+
+#: Columns of a terminal from which both addresses have room.
+_WIDE: Final = 140
+#: Columns from which identifiers stand in full.
+_VERY_WIDE: Final = 190
+
+
+class MessageLines:
+    """Lines under each other: a column is as wide as what was seen so far."""
+
+    def __init__(self, registry: Registry, width: int | None = None) -> None:
+        self._wide = width is None or width >= _WIDE
+        self._summaries = Summaries(registry, 40 if width is None or width >= _VERY_WIDE else 9)
+        self._number = self._client = self._broker = self._api = 1
+
+    def of(self, message: Message) -> Line:
+        answer = message.kind == "response"
+        number = str(message.packet)
+        self._number = max(self._number, len(number))
+        line: Line = [
+            (number.rjust(self._number) + " ", DIM),
+            (clock(message.time_ns) + " ", DIM),
+            *self._ends(message, "←" if answer else "→"),
+            *self._what(message),
+        ]
+        if isinstance(message.latency_ns, int):
+            line.append((" " + duration(message.latency_ns), VALUE))
+        said = self._summaries.of(message)
+        if said:
+            line += [(" ", PLAIN), *said]
+        elif message.body is None and not isinstance(message.weird, list):
+            line.append((" " + size(message.size), DIM))
+        if isinstance(message.weird, list):
+            line.append((" " + ",".join(message.weird), WARN))
+        return line
+
+    def _ends(self, message: Message, arrow: str) -> Line:
+        style = RESPONSE if arrow == "←" else REQUEST
+        if not self._wide:
+            return [(f"{message.flow:>3} ", DIM), (arrow + " ", style)]
+        self._client = max(self._client, len(message.client))
+        self._broker = max(self._broker, len(message.broker))
+        return [
+            (message.client.rjust(self._client), DIM),
+            (f" {arrow} ", style),
+            (message.broker.ljust(self._broker) + " ", DIM),
+        ]
+
+    def _what(self, message: Message) -> Line:
+        if not isinstance(message.version, int):
+            return [("frame" if message.kind == "unknown" else message.kind, NOTE), (f" {size(message.size)}", DIM)]
+        name = message.api if isinstance(message.api, str) else f"api {message.api_key}"
+        text = f"{name} v{message.version}"
+        self._api = max(self._api, min(len(text), 22))
+        return [(text.ljust(self._api), API), (f" #{message.correlation_id}", DIM)]

@@ -1,0 +1,85 @@
+"""What was odd about a capture, in one short block: how much was no Kafka, and each weird with its count and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import UNSET
+
+from kshark.anomaly import CATALOGUE
+from kshark.model import Closed, Event, Message, Weird
+from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
+from kshark.output.units import counted, number, safe, size
+
+_STYLES: Final = {"error": ERROR, "warn": WARN}
+_ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
+
+
+class Notes:
+    """Counts as pages go by; a weird's first appearance is kept as its example."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        #: Connections and their payload bytes by service.
+        self.flows: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+        self._weirds: Counter[str] = Counter()
+        self._sizes: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def add(self, page: Iterable[Event]) -> None:
+        for event in page:
+            if isinstance(event, Message):
+                self.messages += 1
+                if event.weird is not UNSET:
+                    self._message(event)
+            elif isinstance(event, Weird):
+                self._weird(event)
+            elif isinstance(event, Closed):
+                self.flows[event.flow.service] += 1
+                self.bytes[event.flow.service] += sum(event.flow.stream_bytes)
+
+    def _message(self, message: Message) -> None:
+        assert isinstance(message.weird, list)
+        for code in message.weird:
+            self._weirds[code] += 1
+            self._sizes[code] += message.size
+            self._first.setdefault(code, f"packet {message.packet}" + (f" ({message.api})" if isinstance(message.api, str) else ""))
+
+    def _weird(self, weird: Weird) -> None:
+        self._weirds[weird.code] += 1
+        self._sizes[weird.code] += weird.size
+        place = f"packet {weird.packet}" if weird.packet else ""
+        self._first.setdefault(weird.code, safe(f"{place}{': ' if place and weird.detail else ''}{weird.detail}"))
+
+    def lines(self) -> Iterator[Line]:
+        """Nothing where nothing is worth a note: every connection was Kafka, and whole."""
+        foreign = sorted(name for name in self.flows if name != "kafka")
+        others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in foreign]
+        if not self.messages:
+            yield [("no Kafka messages", WARN), (f": {', '.join(others) or 'no TCP connections'}", PLAIN)]
+        elif others:
+            yield [("not Kafka: ", DIM), (", ".join(others), PLAIN)]
+        for code in sorted(self._weirds, key=lambda code: (_ORDER[_severity(code)], -self._weirds[code], code)):
+            yield self._line(code)
+
+    def _line(self, code: str) -> Line:
+        entry = CATALOGUE.get(code)
+        total = self._sizes[code]
+        line: Line = [
+            (code, _STYLES.get(_severity(code), CODE)),
+            (f" ×{number(self._weirds[code])}", PLAIN),
+            (f", {size(total)}" if total else "", PLAIN),
+        ]
+        if entry is not None:
+            line.append((f"  {entry.text}", DIM))
+        if self._first[code]:
+            line.append((f" First: {self._first[code]}", DIM))
+        return line
+
+
+def _severity(code: str) -> str:
+    entry = CATALOGUE.get(code)
+    return "warn" if entry is None else entry.severity

@@ -1,0 +1,58 @@
+"""Standard output: pages of JSON lines or of text, handed on as they come, so that a reader behind a pipe waits for nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kshark.output.jsonlines import json_lines
+from kshark.output.spans import Line, plain
+
+if TYPE_CHECKING:
+    from kshark.output.text import Column
+
+
+class Sink:
+    """Writes to a text stream; with colours and cropped lines where that is a terminal, bare text elsewhere.
+
+    Raises BrokenPipeError when the reader has gone.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._crop = stream.isatty()
+        self._terminal = None
+        if self._crop or os.environ.get("FORCE_COLOR"):
+            from kshark.output.text import Terminal  # rich only where somebody looks
+
+            self._terminal = Terminal(stream)
+        #: Columns of the terminal; None: no limit.
+        self.width = self._terminal.width if self._terminal is not None and self._crop else None
+
+    def json(self, objects: Sequence[Any]) -> None:
+        """One object a line."""
+        if objects:
+            self._stream.flush()
+            self._stream.buffer.write(json_lines(objects))
+            self._stream.flush()
+
+    def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:
+        """Text lines; `crop` cuts them at the edge of a terminal."""
+        terminal = self._terminal
+        if terminal is None:
+            text = "".join([plain(line) + "\n" for line in lines])
+        else:
+            text = "".join([terminal.paint(line, crop=crop and self._crop) + "\n" for line in lines])
+        self.text(text)
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Line | str]], indent: int = 0) -> None:
+        from kshark.output.text import table
+
+        self.text(table(columns, rows, self._terminal if self._crop else None, indent))
+
+    def text(self, text: str) -> None:
+        """Text as it is."""
+        if text:
+            self._stream.write(text)
+            self._stream.flush()

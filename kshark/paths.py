@@ -1,0 +1,55 @@
+"""Where a field lies in a body: the paths of a schema, and the values a decoded body has there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from kshark.schema import Field
+
+#: `("topics", "partitions", "error_code")`: names from the body's root; arrays have no name of their own.
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One field of a body and how it is reached."""
+
+    names: Names
+    field: Field
+
+    def __str__(self) -> str:
+        return ".".join(self.names)
+
+    @property
+    def type(self) -> Field:
+        """The field itself, or an array's element type: what carries enum, fields and type."""
+        return self.field.element or self.field
+
+
+def paths(struct: Field, version: int, above: Names = ()) -> Iterator[Path]:
+    """Every field of that version, a container before what it holds, tagged fields last."""
+    for field in (*struct.in_wire_order(version), *struct.by_tag(version).values()):
+        path = Path((*above, field.name), field)
+        yield path
+        yield from paths(path.type, version, path.names)
+
+
+def values(body: Any, names: Names) -> Iterator[Any]:
+    """Every occurrence in wire order; a list at the end gives its elements. Absent fields and null containers give nothing."""
+    value = body
+    for at, name in enumerate(names):
+        if isinstance(value, list | tuple):
+            for element in value:
+                yield from values(element, names[at:])
+            return
+        value = value.get(name, UNSET) if isinstance(value, dict) else getattr(value, name, UNSET)
+        if value is UNSET:
+            return
+    if isinstance(value, list | tuple):
+        yield from value
+    else:
+        yield value
