@@ -11,6 +11,7 @@ DISSECTOR = api(
     kip="KIP-35",
     response_header=0,
     fallback=(35, 0),
+    software=("client_software_name", "client_software_version"),
     request=struct(
         string("client_software_name", versions="3+"),
         string("client_software_version", versions="3+"),
