@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
+from kshark import limits
 from kshark.errors import SchemaError
 
 OPEN: Final = 32767
 EnumClass = type[IntEnum]
+#: Beyond this no message has a version; what is open upwards is checked up to here.
+_LAST_VERSION: Final = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,9 @@ class Versions:
 
     def __contains__(self, version: int) -> bool:
         return self.low <= version <= self.high
+
+    def __and__(self, other: Versions) -> Versions:
+        return Versions(max(self.low, other.low), min(self.high, other.high))
 
     def __str__(self) -> str:
         if self.high < self.low:
@@ -121,12 +127,31 @@ def _field(
         raise SchemaError(f"field name {name!r} is not snake_case")
     if tagged is not None and tag is None:
         raise SchemaError(f"field {name!r} says tagged={tagged!r} without a tag")
-    if type in FIXED and nullable != "none":
-        raise SchemaError(f"field {name!r}: a fixed-size type cannot be null")
+    if tag is not None and not 0 <= tag <= 0xFFFFFFFF:
+        raise SchemaError(f"field {name!r}: tag {tag} is not a number of 32 bits")
+    if type not in SIZED and type not in ("array", "struct") and nullable != "none":
+        raise SchemaError(f"field {name!r}: {type} cannot be null")
+    if default is not None and not _fits(type, default):
+        raise SchemaError(f"field {name!r}: {default!r} is no default of {type}")
     where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
     return Field(
         name, type, versions_of(versions), versions_of(nullable), tag, where, default, about, enum, versions_of(flexible), element, fields
     )
+
+
+def _fits(type: str, default: Any) -> bool:
+    """Whether a default is of the Python type that the field has."""
+    if type in ("bool", "string", "uuid"):
+        return isinstance(default, bool if type == "bool" else str)
+    if type in ("bytes", "records", "array"):
+        return isinstance(default, (list, tuple) if type == "array" else bytes)
+    if isinstance(default, bool) or type == "struct":
+        return False
+    if type == "float64":
+        return isinstance(default, (int, float))
+    bits = {"varint": 32, "varlong": 64}.get(type) or int(type.removeprefix("u").removeprefix("int"))
+    low, high = (0, 1 << bits) if type.startswith("u") else (-1 << (bits - 1), 1 << (bits - 1))
+    return isinstance(default, int) and low <= default < high
 
 
 def _scalar(type: str) -> Callable[..., Field]:
@@ -160,6 +185,8 @@ def array(name: str, element: Field, **attributes: Any) -> Field:
         raise SchemaError(f"array {name!r}: its element type must have no name, not {element.name!r}")
     if element.type == "array":
         raise SchemaError(f"array {name!r}: Kafka has no arrays of arrays")
+    if element.tag is not None or element.versions != ALWAYS:
+        raise SchemaError(f"array {name!r}: an element has no versions or tag of its own")
     return _field("array", name, element=element, **attributes)
 
 
@@ -180,11 +207,11 @@ def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
     return _field("struct", name, fields=fields, **attributes)
 
 
-def named(name: str, type: Field, *, versions: str = "0+", nullable: str = "none") -> Field:
-    """A shared struct as a single field: `named("current_leader", leader)`."""
-    if type.name:
-        raise SchemaError(f"{name!r}: the shared type already has the name {type.name!r}")
-    return replace(type, name=name, versions=versions_of(versions), nullable=versions_of(nullable))
+def named(name: str, type: Field, **attributes: Any) -> Field:
+    """A shared struct as a single field: `named("current_leader", leader, versions="12+", tag=1)`."""
+    if type.type != "struct" or type.name:
+        raise SchemaError(f"{name!r}: takes a struct without a name, not the {type.type} {type.name!r}")
+    return struct(*type.fields, name=name, **attributes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,9 +227,35 @@ class Layout:
 
 def layout(name: str, *, versions: str, flexible: str, fields: Field, older: Mapping[int, Field] | None = None) -> Layout:
     """A structure that is not an API's: a header, a stored record, bytes inside bytes."""
-    if fields.type != "struct":
-        raise SchemaError(f"{name}: a layout's fields are a struct")
-    return Layout(name, versions_of(versions), versions_of(flexible), fields, older or {})
+    every, compact = versions_of(versions), versions_of(flexible)
+    for root in (fields, *(older or {}).values()):
+        if root.type != "struct" or root.nullable != NEVER:
+            raise SchemaError(f"{name}: a layout's fields are a struct that is never null")
+        _check(root, every, compact, name, 1)
+    return Layout(name, every, compact, fields, older or {})
+
+
+def _check(struct: Field, versions: Versions, flexible: Versions, path: str, depth: int) -> None:
+    """Refuses what cannot be on the wire, or not be read back, in one of these versions."""
+    if depth > limits.NESTING:
+        raise SchemaError(f"{path}: structs inside structs, more than {limits.NESTING} deep")
+    for f in struct.fields:
+        where, name = versions & f.versions, f"{path}.{f.name}"
+        tagged = where & f.tagged
+        if tagged.low <= tagged.high and not (tagged.low in flexible and tagged.high in flexible):
+            raise SchemaError(f"{name}: a tagged field in versions {tagged}, of which only {flexible} are flexible")
+        inner = f.element or f
+        if inner.type == "struct":
+            _check(inner, where, flexible & f.flexible & inner.flexible, name, depth + 1)
+            if f.element is not None:
+                _check_not_empty(f.element, where, flexible & f.flexible & inner.flexible, name)
+
+
+def _check_not_empty(element: Field, versions: Versions, flexible: Versions, path: str) -> None:
+    """Elements without a byte could be any number in a small frame."""
+    for version in range(versions.low, min(versions.high, _LAST_VERSION) + 1):
+        if version not in flexible and version not in element.nullable and not element.in_wire_order(version):
+            raise SchemaError(f"{path}: in version {version} its elements have no fields")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kshark.errors import SchemaError
-from kshark.schema import FIXED, Field, Layout
+from kshark.schema import FIXED, VARYING, Field, Layout
 
 #: Attribute and JSON key of the tagged fields that the schema does not know: their tags as text, their bytes.
 UNKNOWN_TAGS: Final = "_tagged"
@@ -33,19 +32,10 @@ class Slot:
     nullable: bool
     tagged: bool
     default: Any
+    #: Bytes that the shortest value takes.
+    least: int
     element: Slot | None = None
     shape: Shape | None = None
-
-    @property
-    def least(self) -> int:
-        """Bytes that the shortest value takes."""
-        if self.type in FIXED:
-            return FIXED[self.type][1]
-        if self.shape is not None:
-            return 1 if self.nullable else self.shape.least
-        if self.compact or self.type in ("varint", "varlong"):
-            return 1
-        return 2 if self.type == "string" else 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +50,8 @@ class Shape:
     tags: Mapping[int, Slot]
     flexible: bool
     make: type[msgspec.Struct]
-
-    @property
-    def least(self) -> int:
-        """Bytes that the shortest value takes."""
-        return sum(slot.least for slot in self.slots) + self.flexible
+    #: Bytes that the shortest value takes.
+    least: int
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +69,7 @@ def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
     if flexible:
         attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
     make = msgspec.defstruct(name, attributes, module=__name__, gc=False)
-    return Shape(name, slots, tags, flexible, make)
+    return Shape(name, slots, tags, flexible, make, sum(slot.least for slot in slots) + flexible)
 
 
 def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:
@@ -91,8 +78,18 @@ def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:
     element = shape = None
     if field.element is not None:
         element = _slot(field.element, version, flexible, name)
-        if element.least == 0:
-            raise SchemaError(f"{name}: elements without any byte in version {version}, so their number means nothing")
     elif field.type == "struct":
         shape = _shape(field, version, flexible, name)
-    return Slot(field.name, field.type, flexible, version in field.nullable, version in field.tagged, field.default, element, shape)
+    nullable, tagged = version in field.nullable, version in field.tagged
+    least = _least(field.type, flexible, nullable, shape)
+    return Slot(field.name, field.type, flexible, nullable, tagged, field.default, least, element, shape)
+
+
+def _least(type: str, compact: bool, nullable: bool, shape: Shape | None) -> int:
+    if type in FIXED:
+        return FIXED[type][1]
+    if shape is not None:
+        return 1 if nullable else shape.least
+    if compact or type in VARYING:
+        return 1
+    return 2 if type == "string" else 4
