@@ -75,5 +75,5 @@ def test_importing_one_dissector_brings_the_vocabulary_and_nothing_heavy() -> No
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {name for name in loaded if name.split(".")[0] in ("dissectors", "kshark", "numpy", "msgspec")} <= {
         *("dissectors", "dissectors.enums", "dissectors.structs", "dissectors.share_fetch"),
-        *("kshark", "kshark.errors", "kshark.schema"),
+        *("kshark", "kshark.errors", "kshark.limits", "kshark.schema"),
     }
