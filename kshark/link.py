@@ -1,0 +1,157 @@
+"""Packets to TCP segments: the columns of ordinary packets, the others one by one, and every packet accounted for.
+
+Checksums are not verified: offloading makes them wrong in every second capture. IP fragments are not put together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kshark.link_columns import KEY_WORDS, Columns, ordinary
+from kshark.link_ends import EndsTable
+from kshark.link_layers import Fault, Other, Segment, read_packet
+from kshark.model import Ends, PacketBatch, Segments, Weird
+from kshark.ration import Ration
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
+
+class Link:
+    """The stage between capture and reassembly. Segments come in capture order, those without payload included.
+
+    `packets` counts all, `tcp` those that became segments, `other` those without TCP by kind, `unread` those with a fault by its code:
+    the last three add up to the first.
+    """
+
+    def __init__(self) -> None:
+        self.packets = 0
+        self.tcp = 0
+        self.other: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        self._table = EndsTable()
+        self._each = Ration()
+        self._once = Ration(limit=1)
+
+    @property
+    def ends(self) -> list[Ends]:
+        """By path >> 1, the ends of each pair; empty for one forgotten, whose path does not occur again."""
+        return self._table.ends
+
+    def feed(self, batch: PacketBatch) -> tuple[Segments | None, list[Weird]]:
+        """The batch's TCP segments, None where it has none, and what is wrong with its packets."""
+        self.packets += len(batch.number)
+        if len(batch.number) == 0:
+            return None, []
+        parts = ordinary(batch)
+        weirds: list[Weird] = []
+        if sum(len(part.row) for part in parts) < len(batch.number):
+            parts.append(self._one_by_one(batch, parts, weirds))
+        columns = _in_order(parts)
+        self.tcp += len(columns.row)
+        if len(columns.row) == 0:
+            return None, weirds
+        forgotten = self._table.forgotten
+        segments = Segments(
+            buffer=batch.buffer,
+            packet=batch.number[columns.row],
+            time_ns=batch.time_ns[columns.row],
+            path=self._table.paths(columns.key),
+            seq=columns.seq,
+            ack=columns.ack,
+            flags=columns.flags,
+            offset=columns.offset,
+            length=columns.length,
+            missing=columns.missing,
+        )
+        weirds.extend(self._snapped(segments))
+        if self._table.forgotten > forgotten:
+            detail = f"{self._table.forgotten - forgotten} pairs of ends"
+            weirds.append(Weird("ENDS_FORGOTTEN", "link", int(segments.packet[-1]), int(segments.time_ns[-1]), detail))
+        return segments, weirds
+
+    def close(self) -> Iterator[Weird]:
+        """What was held back because it came too often."""
+        yield from self._each.close()
+        yield from self._once.close()
+
+    def _one_by_one(self, batch: PacketBatch, done: Iterable[Columns], weirds: list[Weird]) -> Columns:
+        left = np.ones(len(batch.number), bool)
+        for part in done:
+            left[part.row] = False
+        rows = np.flatnonzero(left)
+        where = zip(
+            rows.tolist(),
+            *(column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type)),
+            strict=True,
+        )
+        found: list[tuple[int, Segment]] = []
+        for row, offset, length, wire_length, link_type in where:
+            match read_packet(batch.buffer, offset, length, wire_length, link_type):
+                case Segment() as segment:
+                    found.append((row, segment))
+                    if segment.short:
+                        detail = f"{segment.short} bytes fewer than its IP header says"
+                        weirds.extend(self._weird(batch, row, "PACKET_TOO_SHORT", detail, segment.short))
+                case Other(kind):
+                    self.other[kind] += 1
+                case Fault(code, detail):
+                    self.unread[code] += 1
+                    weirds.extend(self._weird(batch, row, code, detail, length))
+        return _columns(found)
+
+    def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
+        ration = self._once if code == "LINK_TYPE_UNKNOWN" else self._each
+        return ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
+
+    def _snapped(self, segments: Segments) -> Iterator[Weird]:
+        for row in np.flatnonzero(segments.missing).tolist():
+            size = int(segments.missing[row])
+            detail = f"{size} bytes of its payload"
+            yield from self._once.take(
+                Weird("SNAP_LENGTH_CUT", "link", int(segments.packet[row]), int(segments.time_ns[row]), detail, size=size)
+            )
+
+
+def _columns(found: list[tuple[int, Segment]]) -> Columns:
+    def column(name: str) -> Int64s:
+        return np.array([getattr(segment, name) for _, segment in found], np.int64)
+
+    keys = np.frombuffer(b"".join(segment.key for _, segment in found), "<u8").reshape(-1, KEY_WORDS)
+    return Columns(
+        row=np.array([row for row, _ in found], np.int64),
+        key=np.ascontiguousarray(keys.T),
+        seq=column("seq"),
+        ack=column("ack"),
+        flags=column("flags").astype(np.uint8),
+        offset=column("offset"),
+        length=column("length"),
+        missing=column("missing"),
+    )
+
+
+def _in_order(parts: list[Columns]) -> Columns:
+    """All parts as one, by row."""
+    filled = [part for part in parts if len(part.row)] or parts[:1]
+    if len(filled) == 1:
+        return filled[0]
+    order = np.argsort(np.concatenate([part.row for part in filled]), kind="stable")
+
+    def column(name: str) -> Int64s:
+        joined: Int64s = np.concatenate([getattr(part, name) for part in filled])[order]
+        return joined
+
+    return Columns(
+        row=column("row"),
+        key=np.concatenate([part.key for part in filled], axis=1)[:, order],
+        seq=column("seq"),
+        ack=column("ack"),
+        flags=column("flags").astype(np.uint8),
+        offset=column("offset"),
+        length=column("length"),
+        missing=column("missing"),
+    )
