@@ -93,6 +93,7 @@ _RECORDS: Final = (
     _weird("DECOMPRESSION_FAILED", "records", "error", "client", "Compressed records that cannot be decompressed."),
     _weird("DECOMPRESSION_LIMIT", "records", "error", "client", "Compressed records that grow beyond the limit; they were not opened."),
     _weird("RECORD_INVALID", "records", "error", "client", "A record that contradicts its own length.", "Kafka: DefaultRecord"),
+    _weird("RECORDS_LIMIT", "records", "error", "capture", "More batches and records in one message than the limit; those behind it were not opened."),
     _weird("MAGIC_UNKNOWN", "records", "error", "client", "A batch of a magic that does not exist."),
 )
 

@@ -32,16 +32,22 @@ RECOGNITION_BYTES: Final = 64 << 10
 HELD_PACKETS: Final = 20_000
 #: Requests that wait for their answer on one connection.
 IN_FLIGHT: Final = 10_000
-#: Bytes that one record batch may decompress to, and how often its compressed size at most.
+#: Bytes that one record batch may decompress to.
 DECOMPRESSED_BYTES: Final = 128 << 20
 #: Bytes of decompressed records held before the messages they belong to are handed on.
 PENDING_RECORD_BYTES: Final = 2 << 20
+#: Bytes that all record batches of one message may decompress to.
+MESSAGE_RECORD_BYTES: Final = 256 << 20
+#: Batches and records of one message; what comes behind is not opened.
+MESSAGE_RECORDS: Final = 4 << 20
 #: Faults of one body that are named one by one, beside the one that ends its reading.
 FAULTS_PER_BODY: Final = 16
 #: Depth of structures inside structures.
 NESTING: Final = 32
 #: Weirds of one code reported one by one for a flow; the rest is counted.
 WEIRDS_PER_FLOW: Final = 100
+#: Rows of a table of `kshark stats`; what comes beyond is counted together.
+STATISTICS_ROWS: Final = 10_000
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
 #: Client ids remembered as text.

@@ -1,0 +1,152 @@
+"""What a records field becomes: its batches, their records, in the shape of the JSON lines; and the facts of a batch's header.
+
+Source: Kafka classes DefaultRecordBatch, LegacyRecord and ControlRecordType; KIP-98 (magic 2), KIP-32 (magic 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+TimestampType = Literal["create", "log_append"]
+
+#: Base offset and length stand before every batch and every legacy message; the length counts what follows it.
+LOG_OVERHEAD: Final = 12
+#: Where the magic stands, in all three formats.
+MAGIC_AT: Final = 16
+#: Base offset, length, partition leader epoch, magic, CRC-32C, attributes, last offset delta, base and max timestamp,
+#: producer id, producer epoch, base sequence, count.
+HEADER: Final = Struct(">qiibIhiqqqhii")
+#: The CRC-32C covers everything from here, the attributes.
+CHECKED_FROM: Final = 21
+#: The shortest record: one byte each for length, attributes, both deltas, key and value length, header count.
+LEAST_RECORD: Final = 7
+
+CODEC_BITS: Final = 0x07
+LOG_APPEND: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+#: By the attributes' codec bits; Kafka has no codec above 4.
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
+
+
+class Control(msgspec.Struct, gc=False):
+    """What a control record says; version and coordinator epoch only of an end-transaction marker (EndTxnMarker)."""
+
+    type: str
+    version: int | UnsetType = UNSET
+    coordinator_epoch: int | UnsetType = UNSET
+
+
+class Record(msgspec.Struct, gc=False):
+    """A record; `timestamp` in ms (absent in magic 0), `headers` as pairs of key and value (absent in magic 0 and 1)."""
+
+    offset: int
+    timestamp: int | UnsetType
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] | UnsetType
+    control: Control | UnsetType = UNSET
+
+
+class RecordSizes(msgspec.Struct, gc=False):
+    """A record without its payload: sizes in bytes where Record has bytes."""
+
+    offset: int
+    timestamp: int | UnsetType
+    key_size: int | None
+    value_size: int | None
+    headers: Sequence[tuple[str, int | None]] | UnsetType
+    control: Control | UnsetType = UNSET
+
+
+AnyRecord = Record | RecordSizes
+Headers = Sequence[tuple[str, bytes | None]]
+MakeRecord = Callable[[int, int | UnsetType, bytes | None, bytes | None, Headers | UnsetType], AnyRecord]
+
+
+def sizes_only(
+    offset: int, timestamp: int | UnsetType, key: bytes | None, value: bytes | None, headers: Headers | UnsetType
+) -> RecordSizes:
+    """A record with its payload left out."""
+    sized = UNSET if headers is UNSET else [(name, None if content is None else len(content)) for name, content in headers]
+    return RecordSizes(offset, timestamp, None if key is None else len(key), None if value is None else len(value), sized)
+
+
+class Batch(msgspec.Struct, gc=False):
+    """A record batch of magic 2; `size` includes offset and length, timestamps are ms, `codec` is "5" to "7" where it does not exist.
+
+    `delete_horizon` is there, and true, where the base timestamp is also the time from which compaction may drop the batch's
+    tombstones (KIP-534).
+    """
+
+    base_offset: int
+    size: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    crc_ok: bool
+    codec: str
+    timestamp_type: TimestampType
+    transactional: bool
+    control: bool
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    records: list[AnyRecord]
+    delete_horizon: bool | UnsetType = UNSET
+
+
+class LegacyBatch(msgspec.Struct, gc=False):
+    """A message of a legacy set (magic 0, 1): its record, or, where it is a compressed wrapper, those inside it.
+
+    `base_offset` is the wire's: of a wrapper with magic 1 the offset of its last message. Magic 0 has no timestamps. `crc` is CRC-32.
+    """
+
+    base_offset: int
+    size: int
+    magic: int
+    crc: int
+    crc_ok: bool
+    codec: str
+    timestamp_type: TimestampType | UnsetType
+    records: list[AnyRecord]
+
+
+class UnknownBatch(msgspec.Struct, gc=False):
+    """A batch of a magic that does not exist: nothing behind the magic can be read."""
+
+    base_offset: int
+    size: int
+    magic: int
+    records: list[AnyRecord]
+
+
+AnyBatch = Batch | LegacyBatch | UnknownBatch
+
+
+class RecordsField(msgspec.Struct, gc=False):
+    """A records field of `size` bytes: the sizes of its batches and `partial_bytes` add up to it; not opened, it is its size alone."""
+
+    size: int
+    batches: list[AnyBatch] | UnsetType = UNSET
+    partial_bytes: int | UnsetType = UNSET
+
+
+class Span(msgspec.Struct, gc=False):
+    """Where the records of a batch lie, decompressed: `buffer[start:stop]`."""
+
+    buffer: bytes
+    start: int
+    stop: int
+    batch: Batch

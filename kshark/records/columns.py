@@ -1,0 +1,109 @@
+"""Records of many batches at once, as numpy columns: a field of all records in one step, Python's objects made at the end.
+
+A batch that does not fit exactly (a length, a count, an offset) is left to the loop, which tells why: nothing here names a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, Record, RecordSizes, Span
+from kshark.records.loop import NO_HEADERS
+from kshark.records.rows import LOST, HeaderRows, Int64s, Rows
+from kshark.records.walk import record_ends
+
+#: Records of one step: enough to make numpy's calls cheap, few enough to stay in the processor's cache.
+STEP: Final = 16_384
+#: Header keys remembered as text.
+NAMES: Final = 4096
+
+
+def fits_columns(span: Span) -> bool:
+    """Whether the count can be true, and the records are ordinary ones."""
+    return 0 < span.batch.count <= (span.stop - span.start) // LEAST_RECORD and not span.batch.control
+
+
+class Columns:
+    """Reads spans of one buffer; `payload` decides between Record and RecordSizes."""
+
+    def __init__(self, payload: bool) -> None:
+        self._payload = payload
+        self._make: Callable[..., AnyRecord] = Record if payload else RecordSizes
+        self._names = _Names()
+
+    def read(self, buffer: bytes, spans: Sequence[Span]) -> list[Span]:
+        """Fills the batches of spans that `fits_columns`; returns the spans that turned out to need the loop."""
+        data = np.frombuffer(buffer, np.uint8)
+        batches = [span.batch for span in spans]
+        counts = _column(batch.count for batch in batches)
+        starts = _column(span.start for span in spans)
+        after = np.cumsum(counts)
+        first = after - counts
+        owner = np.repeat(np.arange(len(spans)), counts)
+        ends, whole = record_ends(buffer, data, starts, _column(span.stop for span in spans), counts)
+        begins = np.empty_like(ends)
+        begins[1:] = ends[:-1]
+        begins[first] = starts
+        begins[~whole[owner]] = LOST
+        offset = _column(batch.base_offset for batch in batches)
+        appended = np.array([batch.timestamp_type == "log_append" for batch in batches])
+        when = np.where(appended, _column(batch.max_timestamp for batch in batches), _column(batch.base_timestamp for batch in batches))
+
+        records: list[AnyRecord] = []
+        deltas = np.empty_like(ends)
+        for low in range(0, len(ends), STEP):
+            step = slice(low, low + STEP)
+            of = owner[step]
+            rows = Rows(data, begins[step], ends[step])
+            # Where a record does not fit, its delta is one that no batch allows.
+            deltas[step] = np.where(rows.fit, rows.offset_delta, -1)
+            timestamp = np.where(appended[of], when[of], when[of] + rows.timestamp_delta)
+            records += self._records(buffer, rows, offset[of] + rows.offset_delta, timestamp)
+        before = np.empty_like(deltas)
+        before[1:] = deltas[:-1]
+        before[first] = -1
+        whole[owner[deltas <= before]] = False
+        whole &= deltas[after - 1] <= _column(batch.last_offset_delta for batch in batches)
+        for batch, low, high in zip(batches, first.tolist(), after.tolist(), strict=True):
+            batch.records = records[low:high]
+        return [span for span, good in zip(spans, whole.tolist(), strict=True) if not good]
+
+    def _records(self, buffer: bytes, rows: Rows, offset: Int64s, timestamp: Int64s) -> Iterable[AnyRecord]:
+        return map(
+            self._make,
+            offset.tolist(),
+            timestamp.tolist(),
+            rows.key.contents(buffer) if self._payload else rows.key.sizes(),
+            rows.value.contents(buffer) if self._payload else rows.value.sizes(),
+            self._headers(buffer, rows.headers) if rows.headers else repeat(NO_HEADERS),
+        )
+
+    def _headers(self, buffer: bytes, rows: HeaderRows) -> list[Headers]:
+        names = self._names
+        keys = [names[buffer[i:j]] for i, j in zip(rows.key.tolist(), rows.key_end.tolist(), strict=True)]
+        bounds = zip(rows.value.tolist(), rows.value_end.tolist(), strict=True)
+        values: list[Any]
+        if self._payload:
+            values = [buffer[i:j] if j >= 0 else None for i, j in bounds]
+        else:
+            values = [j - i if j >= 0 else None for i, j in bounds]
+        pairs = list(zip(keys, values, strict=True))
+        return [pairs[i:j] if i < j else NO_HEADERS for i, j in zip(rows.first.tolist(), (rows.first + rows.count).tolist(), strict=True)]
+
+
+def _column(values: Iterable[int]) -> Int64s:
+    return np.fromiter(values, np.int64)
+
+
+class _Names(dict[bytes, str]):
+    """Header keys as text, each made once."""
+
+    def __missing__(self, key: bytes) -> str:
+        if len(self) >= NAMES:
+            self.clear()
+        name = self[key] = key.decode("utf-8", "backslashreplace")
+        return name

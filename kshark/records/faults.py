@@ -1,0 +1,35 @@
+"""What can be wrong with a batch, and how the message that carries it comes to know."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from kshark.model import Message
+
+
+class Fault(NamedTuple):
+    """A code of the catalogue, and where."""
+
+    code: str
+    detail: str
+
+
+class DecompressionFailed(Exception):
+    """The bytes are not what the codec writes."""
+
+
+class RoomExceeded(Exception):
+    """What comes out is larger than the room for it."""
+
+
+def attach(fault: Fault, message: Message) -> None:
+    """Adds the code to the message's weirds; a code that is there already says nothing new, so its detail stays the first one's."""
+    if message.weird is UNSET:
+        message.weird = [fault.code]
+    elif fault.code in message.weird:
+        return
+    else:
+        message.weird.append(fault.code)
+    message.detail = f"{message.detail}; {fault.detail}" if message.detail else fault.detail

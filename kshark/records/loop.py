@@ -1,0 +1,114 @@
+"""The exact reader of a batch's records: one by one, every length checked, keeping what came before a fault and naming it.
+
+Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.records.batch import AnyRecord, Headers, MakeRecord, Span
+from kshark.records.control import read_control
+from kshark.records.faults import Fault
+
+#: Longest varint of 32 and of 64 bits.
+VARINT: Final = 5
+VARLONG: Final = 10
+NO_HEADERS: Final[Headers] = ()
+
+
+class BrokenRecord(Exception):
+    """The record contradicts itself; the text says where."""
+
+
+def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
+    """All records of a span, whatever its batch's count says, up to `allowance`; then what is wrong with them."""
+    data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
+    log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
+    records: list[AnyRecord] = []
+    faults: list[Fault] = []
+    last_delta = -1
+    in_order = True
+    here = f"batch at offset {batch.base_offset}"
+    while position < stop:
+        if len(records) == allowance:
+            return records, [*faults, Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes behind record {len(records)}")]
+        try:
+            size, start = signed(data, position, stop, VARINT)
+            if not 0 < size <= stop - start:
+                raise BrokenRecord(f"length {size} where {stop - start} bytes are left")
+            position = start + size
+            timestamp, delta, key, value, headers = _fields(data, start, position)
+        except BrokenRecord as error:
+            return records, [*faults, Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}")]
+        in_order = in_order and last_delta < delta <= batch.last_offset_delta
+        last_delta = delta
+        when = log_append_time if log_append_time is not None else int64(batch.base_timestamp + timestamp)
+        record = make(int64(batch.base_offset + delta), when, key, value, headers)
+        if batch.control:
+            control = read_control(key, value)
+            if control is None:
+                faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
+            else:
+                record.control = control
+        records.append(record)
+    if len(records) != batch.count:
+        faults.append(Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {len(records)} there"))
+    if not in_order:
+        faults.append(Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}"))
+    return records, faults
+
+
+def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | None, bytes | None, Headers]:
+    """Timestamp delta, offset delta, key, value and headers of the record that fills `position` (its attributes) to `stop`."""
+    timestamp, position = signed(data, position + 1, stop, VARLONG)
+    offset, position = signed(data, position, stop, VARINT)
+    key, position = _sized(data, position, stop, "key")
+    value, position = _sized(data, position, stop, "value")
+    count, position = signed(data, position, stop, VARINT)
+    headers = NO_HEADERS
+    if count:
+        # Two lengths of at least a byte each.
+        if not 0 < count <= (stop - position) // 2:
+            raise BrokenRecord(f"{count} headers in {stop - position} bytes")
+        headers = pairs = []
+        for _ in range(count):
+            name, position = _sized(data, position, stop, "header key")
+            content, position = _sized(data, position, stop, "header value")
+            if name is None:
+                raise BrokenRecord("a header without key")
+            pairs.append((name.decode("utf-8", "backslashreplace"), content))
+    if position != stop:
+        raise BrokenRecord(f"{stop - position} bytes behind its headers")
+    return timestamp, offset, key, value, headers
+
+
+def _sized(data: bytes, position: int, stop: int, what: str) -> tuple[bytes | None, int]:
+    """Bytes behind their length; any negative length is null, as in Kafka."""
+    size, position = signed(data, position, stop, VARINT)
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > stop:
+        raise BrokenRecord(f"{what} of {size} bytes where {stop - position} are left")
+    return data[position:end], end
+
+
+def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, int]:
+    """A zigzag varint of at most `longest` bytes, and where it ends."""
+    if position < stop and (byte := data[position]) < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    value = shift = 0
+    for at in range(position, min(position + longest, stop)):
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            value &= 0xFFFFFFFF if longest == VARINT else 0xFFFFFFFFFFFFFFFF
+            return (value >> 1) ^ -(value & 1), at + 1
+        shift += 7
+    raise BrokenRecord("a varint that is too long" if stop - position >= longest else "ends inside a varint")
+
+
+def int64(value: int) -> int:
+    """Wrapped as Java's long."""
+    return (value + (1 << 63) & 0xFFFFFFFFFFFFFFFF) - (1 << 63)

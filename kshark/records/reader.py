@@ -1,0 +1,261 @@
+"""Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all that are pending at once.
+
+A small record costs 2 us in a loop and a quarter of it as columns of many batches; so the records wait until enough of them are there,
+or the messages they belong to must be handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from struct import Struct
+from typing import Final
+
+from kshark import limits
+from kshark.model import Message
+from kshark.records.arena import Arena
+from kshark.records.batch import (
+    CHECKED_FROM,
+    CODEC_BITS,
+    CODECS,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    LOG_APPEND,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    TRANSACTIONAL,
+    AnyBatch,
+    Batch,
+    MakeRecord,
+    Record,
+    RecordsField,
+    Span,
+    UnknownBatch,
+    sizes_only,
+)
+from kshark.records.columns import Columns, fits_columns
+from kshark.records.compression import CODEC_COUNT
+from kshark.records.crc import crc32c
+from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
+from kshark.records.legacy import LEAST_MESSAGE, read_legacy
+from kshark.records.loop import read_records
+
+#: Records in all spans of one buffer from which columns are faster than the loop.
+COLUMNS_FROM: Final = 40
+#: The buffer of a span whose records were decompressed, until `fill` knows it.
+ARENA: Final = b""
+OFFSET_AND_LENGTH: Final = Struct(">qi")
+#: The shortest batch or message, by magic.
+LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
+
+
+class RecordsReader:
+    """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before handing it on.
+
+    `opened` False leaves the batches closed: `{"size": n}`. `payload`: keys and values, or only their sizes. Never raises on damage
+    inside the field: what is wrong becomes codes of the catalogue on the message that claims it. `columns_from` is there for tests: 0
+    takes columns always, a large number never.
+    """
+
+    def __init__(self, *, opened: bool = True, payload: bool = True, columns_from: int = COLUMNS_FROM) -> None:
+        #: Whether fields were read that no message has claimed.
+        self.unclaimed = False
+        #: Bytes of records, decompressed, that were read since the last `fill`.
+        self.pending_bytes = 0
+        self._opened = opened
+        self._make: MakeRecord = Record if payload else sizes_only
+        self._columns = Columns(payload)
+        self._columns_from = columns_from
+        self._spans: list[Span] = []
+        self._owners: list[Message] = []  # of the first spans; the others are unclaimed
+        self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
+        self._arena = Arena()
+        self._forget_budget()
+
+    def __call__(self, buffer: bytes, start: int, end: int) -> RecordsField:
+        """The field at `buffer[start:end]`, its records still to come."""
+        if not self._opened:
+            return RecordsField(end - start)
+        batches: list[AnyBatch] = []
+        position = start
+        while position < end:
+            stop = self._entry(buffer, position, end, batches)
+            if stop is None:
+                break
+            position = stop
+        self.unclaimed = self.unclaimed or bool(batches or self._faults)
+        return RecordsField(end - start, batches, end - position)
+
+    @cached_property
+    def _crc32c(self) -> Callable[[memoryview], int]:
+        return crc32c()
+
+    def claim(self, message: Message) -> None:
+        """The fields read since the last claim are this message's: it gets their codes, now or when they are filled in."""
+        for fault in self._faults.values():
+            attach(fault, message)
+        self._owners += [message] * (len(self._spans) - len(self._owners))
+        self._forget_budget()
+
+    def discard(self) -> None:
+        """The fields read since the last claim are of no message: they will be read again, or never."""
+        del self._spans[len(self._owners) :]
+        self._forget_budget()
+
+    def _forget_budget(self) -> None:
+        self._faults.clear()
+        self._records_left = limits.MESSAGE_RECORDS
+        self._bytes_left = limits.MESSAGE_RECORD_BYTES
+        self.unclaimed = False
+
+    def fill(self) -> None:
+        """Puts the records into all batches that are pending."""
+        self._fill()
+        self.pending_bytes = 0
+
+    def _fill(self) -> None:
+        spans, owners = self._spans, self._owners
+        self._spans, self._owners = [], []
+        opened = self._arena.take()
+        groups: dict[int, list[Span]] = {}
+        for span in spans:
+            if span.buffer is ARENA:
+                span.buffer = opened
+            groups.setdefault(id(span.buffer), []).append(span)
+        left = [span for group in groups.values() for span in self._read_columns(group)]
+        number = {id(span): i for i, span in enumerate(spans)} if left else {}
+        for span in left:
+            span.batch.records, faults = read_records(span, self._make, self._records_left)
+            self._records_left -= len(span.batch.records)
+            owner = number[id(span)]
+            for fault in faults:
+                if owner < len(owners):
+                    attach(fault, owners[owner])
+                else:
+                    self._faults.setdefault(fault.code, fault)
+
+    def _read_columns(self, spans: list[Span]) -> list[Span]:
+        """Reads a buffer's spans as columns where that is possible and faster; returns the others."""
+        regular = [span for span in spans if fits_columns(span)]
+        records = sum([span.batch.count for span in regular])
+        if not max(self._columns_from, 1) <= records <= self._records_left:
+            return spans
+        self._records_left -= records
+        left = self._columns.read(spans[0].buffer, regular)
+        return left if len(regular) == len(spans) else left + [span for span in spans if not fits_columns(span)]
+
+    def _entry(self, buffer: bytes, position: int, end: int, batches: list[AnyBatch]) -> int | None:
+        """Adds the batch at `position` and returns where it ends; None where no whole one stands there."""
+        room = end - position
+        if self._records_left <= 0:
+            self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
+            return None
+        self._records_left -= 1
+        if room >= HEADER.size:
+            header = HEADER.unpack_from(buffer, position)
+            size: int = LOG_OVERHEAD + header[1]
+            if header[3] == 2 and HEADER.size <= size <= room:
+                batches.append(self._batch(buffer, position, position + size, header))
+                return position + size
+        if room <= MAGIC_AT:
+            return None
+        return self._odd_entry(buffer, position, room, batches)
+
+    def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch]) -> int | None:
+        offset, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        size: int = LOG_OVERHEAD + length
+        magic = int.from_bytes(buffer[position + MAGIC_AT : position + MAGIC_AT + 1], signed=True)
+        least = LEAST_SIZE.get(magic, MAGIC_AT + 1)
+        here = f"batch at offset {offset}"
+        if magic not in LEAST_SIZE:
+            self._fault("MAGIC_UNKNOWN", f"{here}: magic {magic}")
+        elif size < least:
+            self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, its header has {least}")
+        elif size > room and magic == 2 and not batches:
+            # An answer that ends inside its first batch went out with Fetch v0 to v2, before magic 2 (KIP-74).
+            self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, the field has {room}")
+        if not least <= size <= room:
+            return None
+        if magic not in LEAST_SIZE:
+            batches.append(UnknownBatch(offset, size, magic, []))
+        else:
+            self._fault("LEGACY_MAGIC", f"{here}: magic {magic}")
+            batch, faults = read_legacy(buffer[position : position + size], self._make, self._decompress_now, self._records_left)
+            self._records_left -= len(batch.records)
+            self._faults = {fault.code: fault for fault in faults} | self._faults
+            batches.append(batch)
+        return position + size
+
+    def _batch(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> Batch:
+        base_offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = header
+        codec = attributes & CODEC_BITS
+        view = memoryview(buffer)
+        crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == crc
+        batch = Batch(
+            base_offset,
+            stop - position,
+            epoch,
+            magic,
+            crc,
+            crc_ok,
+            CODECS[codec],
+            "log_append" if attributes & LOG_APPEND else "create",
+            attributes & TRANSACTIONAL != 0,
+            attributes & CONTROL != 0,
+            last_delta,
+            base_ms,
+            max_ms,
+            producer,
+            producer_epoch,
+            sequence,
+            count,
+            [],
+        )
+        if attributes & DELETE_HORIZON:
+            batch.delete_horizon = True
+        if not crc_ok:
+            self._fault("BATCH_CRC", f"batch at offset {base_offset}")
+        start = position + HEADER.size
+        if codec == 0:
+            self._pend(Span(buffer, start, stop, batch))
+        elif codec >= CODEC_COUNT:
+            self._fault("CODEC_INVALID", f"batch at offset {base_offset}: codec {codec}")
+        else:
+            size = self._decompress(codec, view[start:stop], f"batch at offset {base_offset}")
+            if size is not None:
+                self._pend(Span(ARENA, self._arena.used - size, self._arena.used, batch))
+        return batch
+
+    def _decompress(self, codec: int, data: memoryview, here: str) -> int | None:
+        """Adds what comes out to the arena; how many bytes, None where it cannot be done."""
+        if self._arena.used > limits.PENDING_RECORD_BYTES:
+            self._fill()
+        try:
+            size = self._arena.add(codec, data, self._bytes_left)
+        except RoomExceeded:
+            self._fault("DECOMPRESSION_LIMIT", here)
+            return None
+        except DecompressionFailed as error:
+            self._fault("DECOMPRESSION_FAILED", f"{here}: {error}")
+            return None
+        self._bytes_left -= size
+        return size
+
+    def _decompress_now(self, codec: int, data: bytes, here: str) -> bytes | None:
+        size = self._decompress(codec, memoryview(data), here)
+        return None if size is None else self._arena.take(self._arena.used - size)
+
+    def _pend(self, span: Span) -> None:
+        if span.start == span.stop and span.batch.count == 0:
+            return
+        self._spans.append(span)
+        self.pending_bytes += span.stop - span.start
+
+    def _fault(self, code: str, detail: str) -> None:
+        self._faults.setdefault(code, Fault(code, detail))
+
+
+def make_reader(records: bool, payload: bool) -> RecordsReader:
+    """The reader for the two options of a run: batches opened or not, with their payload or without."""
+    return RecordsReader(opened=records, payload=payload)
