@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kshark.link_columns import KEY_WORDS, Columns, ordinary
-from kshark.link_ends import EndsTable
-from kshark.link_layers import Fault, Other, Segment, read_packet
+from kshark.link.columns import KEY_WORDS, Columns, ordinary
+from kshark.link.ends import EndsTable
+from kshark.link.layers import Fault, Other, Segment, read_packet
 from kshark.model import Ends, PacketBatch, Segments, Weird
 from kshark.ration import Ration
 

@@ -1,6 +1,6 @@
 """One packet, exactly: from the link layer to the TCP payload, step by step, with every length checked.
 
-The ordinary frames are read as columns (kshark.link_columns); this reads whatever they leave, and is what they are compared with.
+The ordinary frames are read as columns (kshark.link.columns); this reads whatever they leave, and is what they are compared with.
 Sources: tcpdump.org/linktypes, IEEE 802.1Q, RFC 3032 (MPLS), RFC 2516 (PPPoE), RFC 1661 (PPP), RFC 791 (IPv4), RFC 8200 (IPv6),
 RFC 9293 (TCP).
 """

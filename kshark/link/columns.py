@@ -1,6 +1,6 @@
 """The ordinary TCP packets of a batch, all at once: IP without options or extension headers, not fragmented, its headers captured.
 
-Sources as in kshark.link_layers, which reads what is left over and says the same of every packet read here.
+Sources as in kshark.link.layers, which reads what is left over and says the same of every packet read here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.link_layers import FAMILIES, IPV4, IPV6, TCP, VLAN_TAGS
+from kshark.link.layers import FAMILIES, IPV4, IPV6, TCP, VLAN_TAGS
 from kshark.model import PacketBatch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
     Words = NDArray[np.uint64]
 
-#: An endpoint key as 64-bit words: source, source, target, target, ports and IP version (kshark.link_layers.Segment.key).
+#: An endpoint key as 64-bit words: source, source, target, target, ports and IP version (kshark.link.layers.Segment.key).
 KEY_WORDS: Final = 5
 
 
@@ -82,7 +82,7 @@ class Columns:
 
 
 def ordinary(batch: PacketBatch) -> list[Columns]:
-    """Every ordinary TCP packet of the batch once; the others are for kshark.link_layers."""
+    """Every ordinary TCP packet of the batch once; the others are for kshark.link.layers."""
     view = np.frombuffer(batch.buffer, np.uint8)
     first = batch.link_type[0]
     kinds = [int(first)] if (batch.link_type == first).all() else np.unique(batch.link_type).tolist()

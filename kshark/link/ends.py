@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kshark.limits import PAIRS
-from kshark.link_columns import KEY_WORDS
+from kshark.link.columns import KEY_WORDS
 from kshark.model import Ends
 
 if TYPE_CHECKING:
-    from kshark.link_columns import Words
+    from kshark.link.columns import Words
     from kshark.model import Int64s
 
 FORGOTTEN: Final = Ends("", "")
