@@ -31,6 +31,14 @@ Chosen = Callable[[Finding], bool]
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
+    add_selection(parser)
+    parser.epilog = (
+        f"{parser.epilog}\nexit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
+    )
+
+
+def add_selection(parser: Parser) -> None:
+    """`--select` and `--ignore`."""
     parser.add_argument("--select", action="append", default=[], metavar="CODE,...", help="only findings with these codes")
     parser.add_argument("--ignore", action="append", default=[], metavar="CODE,...", help="no findings with these codes")
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from kshark.capture import open_captures
+from kshark.capture.captures import expand, open_captures
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
-from kshark.errors import UsageError
-from kshark.model import Event, PacketBatch
+from kshark.model import Event, Message, PacketBatch
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.units import number
@@ -25,42 +24,50 @@ from kshark.pipeline import Engine, Options
 _YOUNG: Final = 200_000
 _REDRAW_S: Final = 0.2
 
+#: File and number in it, by packet number.
+Locate = Callable[[int], tuple[str, int] | None]
+
 
 class Source:
     """One capture, of one file or several: iterate over its pages once, then read `notes`."""
 
-    def __init__(self, files: Sequence[str], args: Namespace, options: Options, progress: Progress) -> None:
+    def __init__(self, files: Sequence[str], args: Namespace, options: Options, *, printing: bool) -> None:
+        self.files = files
         self.name = files[0] if len(files) == 1 else f"{len(files)} files"
         self.notes = Notes()
         #: Packets that were read, those outside the period not counted.
         self.packets = 0
-        self._files = files
         self._options = replace(options, kafka_ports=ports(args))
         self._period = Period(args.since, args.until)
-        self._progress = progress
+        self._progress = Progress(while_printing=printing)
 
     def __iter__(self) -> Iterator[list[Event]]:
         gc.freeze()
         gc.set_threshold(_YOUNG, 50, 100)
+        captures = open_captures(self.files)
         engine = Engine(self._options)
-        notes, period = self.notes, self._period
+        locate = captures.numbering.locate if len(captures.names) > 1 else None
         try:
-            for item in open_captures(list(self._files)):
-                part = period.clip(item) if isinstance(item, PacketBatch) else item
+            for item in captures:
+                part = self._period.clip(item) if isinstance(item, PacketBatch) else item
                 if part is not None:
-                    if isinstance(part, PacketBatch):
-                        self.packets += len(part.number)
-                    for page in engine.feed(part):
-                        notes.add(page)
-                        yield page
-                self._progress.show(self.packets, notes.messages)
-                if period.over:
+                    self.packets += len(part.number) if isinstance(part, PacketBatch) else 0
+                    yield from map(partial(self._noted, locate), engine.feed(part))
+                self._progress.show(self.packets, self.notes.messages, captures.bytes_read, captures.bytes_total)
+                if self._period.over:
                     break
-            for page in engine.close():
-                notes.add(page)
-                yield page
+            yield from map(partial(self._noted, locate), engine.close())
         finally:
             self._progress.clear()
+
+    def _noted(self, locate: Locate | None, page: list[Event]) -> list[Event]:
+        """The page, counted; of several files its messages say which one they came from."""
+        self.notes.add(page)
+        if locate is not None:
+            for event in page:
+                if isinstance(event, Message) and (place := locate(event.packet)) is not None:
+                    event.file, event.frame = place
+        return page
 
 
 class Progress:
@@ -71,9 +78,10 @@ class Progress:
         self._next = time.monotonic() + 2 * _REDRAW_S
         self._drawn = False
 
-    def show(self, packets: int, messages: int) -> None:
+    def show(self, packets: int, messages: int, done: int, total: int | None) -> None:
         if self._on and time.monotonic() >= self._next:
-            sys.stderr.write(f"\rkshark: {number(packets)} packets, {number(messages)} messages\x1b[K")
+            share = f"{min(99, 100 * done // total)} %  " if total else ""
+            sys.stderr.write(f"\rkshark: {share}{number(packets)} packets, {number(messages)} messages\x1b[K")
             sys.stderr.flush()
             self._next, self._drawn = time.monotonic() + _REDRAW_S, True
 
@@ -85,22 +93,13 @@ class Progress:
 
 
 def sources(args: Namespace, options: Options, *, printing: bool = False) -> Iterator[Source]:
-    """The captures that a command is to read: all files as one, or with `--each` one after the other."""
-    files = [*args.files, *args.more_files]
-    if not files:
-        raise UsageError("no capture given; name a pcap or pcapng file, a folder, or - for standard input")
-    groups = [[file] for file in _each(files)] if args.each else [files]
-    for group in groups:
-        yield Source(group, args, options, Progress(while_printing=printing and not args.quiet))
+    """The captures that a command is to read: all files as one, or with `--each` one after the other.
 
-
-def _each(files: Sequence[str]) -> Iterator[str]:
-    """Files as given; those of a folder by name."""
-    for file in files:
-        if file != "-" and os.path.isdir(file):
-            yield from sorted(entry.path for entry in os.scandir(file) if entry.is_file())
-        else:
-            yield file
+    `printing`: the command prints while it reads. Raises UsageError where none is named, UnreadableInput for what is none.
+    """
+    files = [str(path) for path in expand([*args.files, *args.more_files])]
+    for group in [[file] for file in files] if args.each else [files]:
+        yield Source(group, args, options, printing=printing and not args.quiet)
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:

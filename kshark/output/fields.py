@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,6 @@ from msgspec import UNSET
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.paths import Names, paths, values
-from kshark.records.batch import Batch, Record, RecordSizes
 from kshark.registry import Registry
 from kshark.schema import Api
 
@@ -26,16 +26,15 @@ Values = Callable[[Message], list[Any]]
 
 PREFIX: Final = "kafka."
 
-_BATCH: Final = Batch.__struct_fields__
-_RECORD: Final = tuple(dict.fromkeys(Record.__struct_fields__ + RecordSizes.__struct_fields__))
-#: What lies below a field of type records: kshark.records makes it, no schema does.
-_RECORD_PATHS: Final[tuple[Names, ...]] = (
-    ("size",),
-    ("partial_bytes",),
-    ("batches",),
-    *(("batches", name) for name in _BATCH),
-    *(("batches", "records", name) for name in _RECORD),
-)
+
+@cache
+def _record_paths() -> tuple[Names, ...]:
+    """What lies below a field of type records: kshark.records makes it, no schema does."""
+    from kshark.records.batch import Batch, Record, RecordSizes  # numpy, which `kshark explain` does without
+
+    record = dict.fromkeys(Record.__struct_fields__ + RecordSizes.__struct_fields__)
+    batch = [("batches", name) for name in Batch.__struct_fields__]
+    return (("size",), ("partial_bytes",), ("batches",), *batch, *(("batches", "records", name) for name in record))
 
 
 def _one(value: Any) -> list[Any]:
@@ -120,7 +119,7 @@ def _names_of_all_versions(api: Api) -> Iterator[Names]:
             for path in paths(layout.root, version):
                 yield path.names
                 if path.field.type == "records":
-                    yield from ((*path.names, *inner) for inner in _RECORD_PATHS)
+                    yield from ((*path.names, *inner) for inner in _record_paths())
 
 
 class _BodyField:
@@ -151,7 +150,7 @@ class _BodyField:
         for path in paths(layout.root, known):
             every.append(path.names)
             if path.field.type == "records":
-                every += [(*path.names, *inner) for inner in _RECORD_PATHS]
+                every += [(*path.names, *inner) for inner in _record_paths()]
         if self._end in every:
             return [self._end]
         return [names for names in every if names[-len(self._end) :] == self._end]

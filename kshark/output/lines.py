@@ -13,6 +13,7 @@ from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
 
+_ARROWS: Final = {"request": "→", "response": "←", "unknown": "↔"}
 #: Columns of a terminal from which both addresses have room.
 _WIDE: Final = 140
 #: Columns from which identifiers stand in full.
@@ -28,13 +29,12 @@ class MessageLines:
         self._number = self._client = self._broker = self._api = 1
 
     def of(self, message: Message) -> Line:
-        answer = message.kind == "response"
         number = str(message.packet)
         self._number = max(self._number, len(number))
         line: Line = [
             (number.rjust(self._number) + " ", DIM),
             (clock(message.time_ns) + " ", DIM),
-            *self._ends(message, "←" if answer else "→"),
+            *self._ends(message, _ARROWS[message.kind]),
             *self._what(message),
         ]
         if isinstance(message.latency_ns, int):
@@ -49,7 +49,7 @@ class MessageLines:
         return line
 
     def _ends(self, message: Message, arrow: str) -> Line:
-        style = RESPONSE if arrow == "←" else REQUEST
+        style = RESPONSE if message.kind == "response" else REQUEST
         if not self._wide:
             return [(f"{message.flow:>3} ", DIM), (arrow + " ", style)]
         self._client = max(self._client, len(message.client))

@@ -219,15 +219,17 @@ def _topics(path: Path, version: int, length: int) -> Item | None:
     inner = [field.name for field in path.type.in_wire_order(version)]
     names = [name for name in _TOPIC if name in inner]
     holder = next((name for name in _PARTITIONS if name in inner), None)
-    if not names or holder is None:
+    if not names or (holder is None and len(inner) > len(names)):
         return None
+    if holder is None:
+        return _names(path, names, length)
     partition = next(field for field in path.type.fields if field.name == holder)
     index = next((f.name for f in (partition.element or partition).fields if f.name in _PARTITION), None)
     if index is None and (partition.element or partition).type != "int32":
         return None
 
     def one(topic: Any) -> str:
-        name = next((value for value in (getattr(topic, name) for name in names) if value and value != _NO_UUID), "?")
+        name = _named_by(topic, names)
         held = getattr(topic, holder)
         found = held if index is None or held is None else [getattr(each, index) for each in held[:64]]
         return f"{_word(name, length)}[{ranged(found or ())}]"
@@ -240,6 +242,21 @@ def _topics(path: Path, version: int, length: int) -> Item | None:
         return _labelled(path.names[-1], text)
 
     return make
+
+
+def _names(path: Path, names: Sequence[str], length: int) -> Item:
+    """Topics without partitions: the first names."""
+
+    def make(body: Any) -> Line:
+        found = [_word(_named_by(topic, names), length) for topic in values(body, path.names) if topic is not None]
+        more = f" +{len(found) - _FEW}" if len(found) > _FEW else ""
+        return _labelled(path.names[-1], ",".join(found[:_FEW]) + more) if found else []
+
+    return make
+
+
+def _named_by(topic: Any, names: Sequence[str]) -> str:
+    return next((value for value in (getattr(topic, name) for name in names) if value and value != _NO_UUID), "?")
 
 
 def ranged(indexes: Iterable[int]) -> str:

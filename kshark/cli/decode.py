@@ -1,0 +1,112 @@
+"""`kshark decode`: one message's bytes to JSON."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from typing import Any
+
+from msgspec import UNSET
+
+from kshark.anomaly import CATALOGUE
+from kshark.cli.parser import Parser, close_to
+from kshark.codec import Reading, interpret
+from kshark.errors import UnreadableInput, UsageError
+from kshark.output.jsonlines import json_lines, pretty
+from kshark.output.units import safe
+from kshark.records import make_reader
+from kshark.registry import Registry
+from kshark.schema import Api
+
+EXAMPLES = (
+    "echo '0267 026d 00000005 01' | kshark decode ShareAcknowledge 1 request",
+    "kshark decode 78 1 response body.bin",
+    "kshark decode ShareFetch 1 request --header frame.hex",
+)
+
+
+def arguments(parser: Parser) -> None:
+    parser.add_argument("api", metavar="API", help="name or key of the API")
+    parser.add_argument("version", metavar="VERSION", type=int, help="its version")
+    parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="which of both")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the bytes, raw or as hex digits; standard input unless named")
+    parser.add_argument("--header", action="store_true", help="the header is in front of the body (not the length prefix)")
+
+
+def run(args: Namespace) -> int:
+    api = _api(args.api, Registry())
+    if args.version not in api.versions:
+        raise UsageError(f"{api.name} has versions {api.versions}, not {args.version} (kshark explain {api.name} shows them)")
+    data = _bytes(args.file)
+    header, start = _header(api, args, data) if args.header else (None, 0)
+    body = _body(api, args, data, start)
+    value = body.body if header is None else {"header": header.body, "body": body.body}
+    sys.stdout.buffer.write(pretty(value) if sys.stdout.isatty() else json_lines([value]))
+    sys.stdout.flush()
+    faults = [fault for reading in (header, body) if reading is not None for fault in reading.faults]
+    for fault in faults:
+        where = f", field {fault.path}" if fault.path else ""
+        print(safe(f"kshark: {fault.code} at byte {fault.offset}{where}: {fault.detail}"), file=sys.stderr)
+    return 2 if any(CATALOGUE[fault.code].severity != "note" for fault in faults) else 0
+
+
+def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
+    """The body from `start`; an answer that begins with the fallback's error code is laid out in another version."""
+    layout = api.request if args.kind == "request" else api.response
+    version = args.version
+    if args.kind == "response" and api.fallback is not None and data[start : start + 2] == api.fallback[0].to_bytes(2, "big"):
+        version = api.fallback[1]
+    records = make_reader(True, True)
+    reading = interpret(layout, version, data, start, len(data), records=records)
+    records.fill()
+    return reading
+
+
+def _header(api: Api, args: Namespace, data: bytes) -> tuple[Reading, int]:
+    registry = Registry()
+    if args.kind == "request":
+        layout, version = registry.request_header, api.request_header_version(args.version)
+    else:
+        layout, version = registry.response_header, api.response_header_version(args.version)
+    reading = interpret(layout, version, data, 0, len(data))
+    kept = tuple(fault for fault in reading.faults if fault.code != "TRAILING_BYTES")  # the body
+    _same(api, args, reading.body)
+    return Reading(reading.body, reading.position, kept), reading.position
+
+
+def _same(api: Api, args: Namespace, header: Any) -> None:
+    """Raises UsageError for a request's header that names another API or version."""
+    key, version = getattr(header, "request_api_key", UNSET), getattr(header, "request_api_version", UNSET)
+    if UNSET not in (key, version) and (key, version) != (api.key, args.version):
+        told = f"API {key} version {version}"
+        raise UsageError(f"the header says {told}, not {api.name} version {args.version}; is the length prefix in front of it?")
+
+
+def _api(name: str, registry: Registry) -> Api:
+    key = int(name) if name.isdigit() else registry.find(name)
+    api = None if key is None else registry.api(key)
+    if api is None:
+        known = registry.name(key) if key is not None else None
+        if known is not None:
+            raise UsageError(f"bodies of {known} are not read")
+        raise UsageError(f'no API "{name}"{close_to(name, registry.names().values())} (names and keys are Kafka\'s)')
+    return api
+
+
+def _bytes(file: str) -> bytes:
+    """Raw bytes, or hex digits with whatever space or colons between them."""
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(file, "rb") as stream:
+                data = stream.read()
+    except OSError as error:
+        raise UnreadableInput(f"{file}: {error.strerror}") from None
+    digits = re.sub(rb"[\s:,]|\b0[xX]", b"", data)
+    if digits and re.fullmatch(rb"[0-9a-fA-F]*", digits):
+        if len(digits) % 2:
+            raise UnreadableInput(f"{len(digits)} hex digits: one half of a byte is missing")
+        return bytes.fromhex(digits.decode())
+    return data

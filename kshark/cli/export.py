@@ -1,0 +1,53 @@
+"""`kshark export`: Parquet tables."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from kshark.analysis import Analyzer
+from kshark.cli.parser import Parser, add_captures, add_payload
+from kshark.cli.source import print_notes, sources
+from kshark.errors import UsageError
+from kshark.output.units import counted
+from kshark.pipeline import Options
+
+EXAMPLES = (
+    "kshark export trace.pcap -o tables",
+    "kshark export captures/ --each -o tables --records",
+    "duckdb -c \"select api, count(*) from 'tables/exchanges/*.parquet' group by 1\"",
+)
+
+
+def arguments(parser: Parser) -> None:
+    add_captures(parser)
+    parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+    parser.add_argument("--records", dest="with_records", action="store_true", help="a table of records too, one row each")
+    add_payload(parser)
+
+
+def run(args: Namespace) -> int:
+    if args.folder is None:
+        raise UsageError("no folder given for the tables; name one with -o DIR")
+    try:
+        from kshark.output.parquet import ParquetWriter
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
+    captures = list(sources(args, Options(records=args.records, payload=args.payload and args.with_records)))
+    writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
+    for source in captures:
+        writer.begin()
+        analyzer = Analyzer()
+        for page in source:
+            for event in page:
+                writer.feed(event)
+                for finding in analyzer.feed(event):
+                    writer.feed(finding)
+        for finding in analyzer.close():
+            writer.feed(finding)
+        print_notes(source, heading=args.each)
+    rows = writer.close()
+    if not args.quiet:
+        filled = ", ".join(f"{name} {count:,}" for name, count in rows.items() if count)
+        print(f"kshark: {counted(sum(rows.values()), 'row')} in {args.folder} ({filled or 'every table is empty'})", file=sys.stderr)
+    return 0

@@ -1,0 +1,131 @@
+"""`kshark live`: the engine on a network interface; messages as `read` prints them, findings as soon as they are proved."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any
+
+from kshark.analysis import Analyzer
+from kshark.cli.check import add_selection, selection, show, verdict
+from kshark.cli.parser import Parser, add_format, add_payload, count, ports
+from kshark.cli.read import Print, printer
+from kshark.errors import UsageError
+from kshark.model import Event, Finding, Message
+from kshark.output.findings import Tally
+from kshark.output.notes import Notes
+from kshark.output.sink import Sink
+from kshark.output.units import counted
+from kshark.pipeline import Engine, Options
+
+EXAMPLES = (
+    "kshark live -i eth0 -f 'tcp port 9092'",
+    "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
+    "kshark live -i any -q -c 10000",
+)
+
+
+def arguments(parser: Parser) -> None:
+    parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="where to capture; any: every interface")
+    parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter, as tcpdump takes it: 'tcp port 9092'")
+    parser.add_argument("-s", dest="snap_length", type=count, default=262_144, metavar="BYTES", help="bytes kept of a packet (262144)")
+    parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
+    add_format(parser, "text", "json")
+    parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
+    add_selection(parser)
+    add_payload(parser)
+    parser.add_argument("-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka")
+    parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    parser.set_defaults(fields=[])
+    parser.epilog = f"{parser.epilog}\nexit code: 1 if a rule was broken, 2 if the interface cannot be read, else 0.\n"
+
+
+def run(args: Namespace) -> int:
+    if args.interface is None:
+        raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
+    from kshark.capture.live import LiveCapture  # scapy, which nothing else needs
+
+    sink = Sink(sys.stdout)
+    talk = _Talk(args, sink)
+    capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
+    _stop_on_signals(capture)
+    if sys.stderr.isatty():
+        print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
+    engine = Engine(Options(records=args.records and not args.quiet, payload=args.payload, kafka_ports=ports(args)))
+    packets = 0
+    try:
+        for item in capture:
+            packets += len(getattr(item, "number", ()))
+            for page in engine.feed(item):
+                talk.page(page)
+            if talk.enough:
+                break
+        for page in engine.close():
+            talk.page(page)
+    finally:
+        capture.close()
+    violated = talk.close()
+    print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
+    Sink(sys.stderr).lines([[("  ", ""), *line] for line in talk.notes.lines()])
+    return int(violated)
+
+
+def _stop_on_signals(capture: Any) -> None:
+    """The first Ctrl-C ends the capture, a second one the program."""
+
+    def stop(number: int, frame: Any) -> None:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        capture.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+class _Talk:
+    """What is said of each page: messages, and behind them the findings they led to."""
+
+    def __init__(self, args: Namespace, sink: Sink) -> None:
+        self.notes = Notes()
+        #: `-c` messages were printed.
+        self.enough = False
+        self._args = args
+        self._sink = sink
+        self._left: int | None = args.count
+        self._write: Print = printer(args, sink)
+        self._chosen = selection(args)
+        self._analyzer = Analyzer()
+        self._tally = Tally()
+
+    def page(self, page: list[Event]) -> None:
+        self.notes.add(page)
+        waiting: list[Message] = []
+        for event in page:
+            if isinstance(event, Message) and self._left != 0:
+                waiting.append(event)
+                self._left = None if self._left is None else self._left - 1
+            found = list(filter(self._chosen, self._analyzer.feed(event)))
+            if found:
+                self._messages(waiting)
+                waiting = []
+                self._findings(found)
+        self._messages(waiting)
+        self.enough = self._left == 0
+
+    def _messages(self, messages: list[Message]) -> None:
+        if messages and not self._args.quiet:
+            self._write(messages)
+
+    def _findings(self, found: Iterable[Finding]) -> None:
+        found = list(found)
+        for finding in found:
+            self._tally.add(finding)
+        show(found, self._args, self._sink)
+
+    def close(self) -> bool:
+        """The last findings and the verdict; whether a rule was broken."""
+        self._findings(filter(self._chosen, self._analyzer.close()))
+        verdict(self._tally, dict(self._analyzer.summary()), self._args, self._sink)
+        return self._tally.verdicts["violation"] > 0

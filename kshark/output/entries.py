@@ -1,0 +1,122 @@
+"""What a code, an error, a table's columns and the common fields mean: `kshark explain`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+from dissectors.enums import ErrorCode
+from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
+from kshark.anomaly import CATALOGUE, Entry
+from kshark.output.fields import COMMON
+from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
+from kshark.tables import COMMON as COMMON_COLUMNS
+from kshark.tables import TABLES, Column
+
+_SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
+_WIDTH: Final = 100
+
+
+def code_lines(entry: Entry) -> Iterator[Line]:
+    """A catalogue entry."""
+    rule = f"rule {entry.rule} · " if entry.rule is not None else ""
+    kind = "finding" if _is_finding(entry) else "weird"
+    yield [(entry.code, CODE), (f"  {rule}{entry.group} · {kind}", DIM)]
+    yield from _wrapped(entry.text)
+    yield []
+    if _is_finding(entry):
+        parties = [party for party in entry.blame if party in ("client", "broker")]
+        told = "always a note: no rule is broken" if not entry.blame else "violation where the capture proves it, else unknown"
+        yield from _facts(("verdict", told), ("may blame", " or ".join(entry.blame) or "nobody"))
+        yield from _facts(("exit code", "1 on a violation" if parties or entry.blame else "0"))
+    else:
+        yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
+        yield from _facts(("blame", " or ".join(entry.blame)))
+    if entry.reference:
+        yield from _facts(("reference", entry.reference))
+
+
+def _is_finding(entry: Entry) -> bool:
+    return entry.group in ("session", "coverage")
+
+
+def _facts(*facts: tuple[str, str]) -> Iterator[Line]:
+    for name, text in facts:
+        yield [(name.ljust(11), LABEL), (text, PLAIN)]
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[Line]:
+    for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False):
+        yield [(line, PLAIN)]
+
+
+def error_lines(error: ErrorCode) -> Iterator[Line]:
+    """An error code: may one try again, who sends it among share groups, why."""
+    if error is ErrorCode.NONE:
+        yield [("0 NONE", CODE), ("  no error", GOOD)]
+        return
+    again = ("retriable", GOOD) if error in RETRIABLE else ("not retriable", WARN)
+    yield [(f"{error.value} {error.name}", CODE), ("  ", PLAIN), again]
+    sent = SHARE_GROUPS.get(error, ())
+    for (api, level), causes in groupby(sent, key=lambda each: (each.api, each.level)):
+        yield []
+        yield [(f"{api}, {level}", API)]
+        for each in causes:
+            yield from ([(("  - " if index == 0 else "    ") + line[0][0], PLAIN)] for index, line in enumerate(_wrapped(each.cause)))
+    if error in REMEDY:
+        yield []
+        yield [("what a client does then  ", LABEL), (REMEDY[error], PLAIN)]
+
+
+def api_error_lines(api: str) -> Iterator[Line]:
+    """Errors that share groups know of an API; nothing for others."""
+    codes = [error for error, sent in SHARE_GROUPS.items() if any(re.search(rf"\b{api}\b", each.api) for each in sent)]
+    if codes:
+        yield []
+        yield [("errors", API), ("  kshark explain NUMBER says why", DIM)]
+    for error in codes:
+        yield [(f"  {error.value:>3} {error.name}", PLAIN)]
+
+
+def catalogue_lines() -> Iterator[Line]:
+    """Every code, by group."""
+    width = max(map(len, CATALOGUE))
+    for group, entries in groupby(CATALOGUE.values(), key=lambda entry: entry.group):
+        yield [(group, API)]
+        for entry in entries:
+            rule = "" if entry.rule is None else str(entry.rule)
+            yield [("  " + entry.code.ljust(width), CODE), (rule.rjust(4) + "  ", DIM), (entry.text, PLAIN)]
+        yield []
+    yield [("also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields", DIM)]
+
+
+def table_lines() -> Iterator[Line]:
+    """The tables of `kshark export` and their columns."""
+    yield [("in every table", API)]
+    yield from _columns(COMMON_COLUMNS)
+    for table in TABLES.values():
+        yield []
+        yield [(table.name, API), (f"  one row per {table.rows}", DIM)]
+        yield from _columns([column for column in table.columns if column not in COMMON_COLUMNS])
+
+
+def _columns(columns: Iterable[Column]) -> Iterator[Line]:
+    for column in columns:
+        name: Line = [("  " + column.name.ljust(24), LABEL)]
+        yield [*name, (column.type.ljust(10) + "  ", PLAIN), (column.about, DIM)] if column.about else [*name, (column.type, PLAIN)]
+
+
+def field_lines() -> Iterator[Line]:
+    """Names for `-e`."""
+    width = max(map(len, COMMON)) + 2
+    for name, (about, _) in COMMON.items():
+        yield [("  " + name.ljust(width), LABEL), (about, PLAIN)]
+    yield []
+    yield from _wrapped(
+        'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its path, as in '
+        "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every error code at "
+        "any depth. kshark explain ShareFetch shows an API's fields."
+    )

@@ -1,0 +1,128 @@
+"""`kshark stats` for a person: a table for each question, from what kshark.analysis.statistics counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kshark.output.sink import Sink
+from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line
+from kshark.output.text import Column
+from kshark.output.units import counted, duration, milliseconds, moment, number, safe, size
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def print_statistics(found: Mapping[str, Any], packets: int, sink: Sink) -> None:
+    """A head of one line, then each table that has rows."""
+    sink.lines([_head(found, packets)])
+    _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in found["flows"]])
+    _table(sink, "APIs", _APIS, [_api(row) for row in found["apis"]], "latency in ms, from the request's last byte to the answer's first")
+    _table(sink, "errors", _ERRORS, [_error(row) for row in found["errors"]], "every error code of every answer, at any depth")
+    _table(sink, "clients", _CLIENTS, [_client(row) for row in found["clients"]])
+    _table(sink, "share groups", _GROUPS, [_group(row) for row in found["share_groups"]], "acquired to redelivered count records")
+
+
+def _head(found: Mapping[str, Any], packets: int) -> Line:
+    if found["first_time_ns"] is None:
+        return [("no Kafka messages", WARN), (f" in {counted(packets, 'packet')}", PLAIN)]
+    first, last = found["first_time_ns"], found["last_time_ns"]
+    outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in found["exchanges"].items() if count]
+    return [
+        (f"{moment(first)} UTC, {duration(last - first)}", PLAIN),
+        (f" · {counted(packets, 'packet')} · {counted(found['messages'], 'message')}", PLAIN),
+        (f" · exchanges: {', '.join(outcomes) or 'none'}", PLAIN),
+    ]
+
+
+def _table(sink: Sink, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Line | str]], note: str = "") -> None:
+    if rows:
+        sink.lines([[], [(title, API), (f"  {note}" if note else "", DIM)]])
+        sink.table(columns, rows, indent=2)
+
+
+_CONNECTIONS = (Column("service"), Column("connections", right=True), Column("bytes", right=True), Column("gaps", right=True))
+
+
+def _connection(row: Mapping[str, Any]) -> list[Line | str]:
+    return [row["service"], number(row["connections"]), size(row["bytes"]), _warned(row["gaps"])]
+
+
+_APIS = (
+    Column("API", elastic=True),
+    Column("v", right=True),
+    Column("requests", right=True),
+    Column("open", right=True),
+    Column("p50", right=True),
+    Column("p95", right=True),
+    Column("p99", right=True),
+    Column("max", right=True),
+    Column("errors", elastic=True),
+)
+
+
+def _api(row: Mapping[str, Any]) -> list[Line | str]:
+    latency = row["latency_ms"] or {}
+    times: list[Line | str] = [milliseconds(latency[name] * 1e6) if latency else "" for name in ("p50", "p95", "p99", "max")]
+    name = row["api"] or f"api {row['api_key']}"
+    return [name, str(row["version"]), number(row["requests"]), _warned(row["unanswered"]), *times, _codes(row["errors"])]
+
+
+def _codes(errors: Rows) -> Line:
+    """Numbers only: their names stand in the table of errors."""
+    return [(", ".join(f"{row['error_code']} ×{number(row['count'])}" for row in errors), ERROR)]
+
+
+_ERRORS = (Column("count", right=True), Column("error"), Column("from", elastic=True))
+
+
+def _error(row: Mapping[str, Any]) -> list[Line | str]:
+    apis = ", ".join(f"{name} {number(count)}" for name, count in row["apis"].items())
+    return [number(row["count"]), [(f"{row['error_code']} {row['error'] or ''}".rstrip(), ERROR)], apis]
+
+
+_CLIENTS = (
+    Column("client id", elastic=True),
+    Column("software", elastic=True),
+    Column("address", elastic=True),
+    Column("connections", right=True),
+    Column("requests", right=True),
+)
+
+
+def _client(row: Mapping[str, Any]) -> list[Line | str]:
+    software = " ".join(part for part in (row["software"], row["software_version"]) if part)
+    client_id: Line | str = [("null", DIM)] if row["client_id"] is None else safe(row["client_id"])
+    return [client_id, safe(software), row["address"], number(row["connections"]), number(row["requests"])]
+
+
+_GROUPS = (
+    Column("group", elastic=True),
+    Column("members", right=True),
+    Column("sessions", right=True),
+    Column("acquired", right=True),
+    Column("accept", right=True),
+    Column("release", right=True),
+    Column("reject", right=True),
+    Column("gap", right=True),
+    Column("renew", right=True),
+    Column("redelivered", right=True),
+    Column("errors", elastic=True),
+)
+
+
+def _group(row: Mapping[str, Any]) -> list[Line | str]:
+    types = row["acknowledged"]
+    return [
+        safe(row["group_id"]),
+        number(row["members"]),
+        number(row["sessions"]),
+        number(row["acquired"]),
+        *[number(types[name]) for name in ("accept", "release", "reject", "gap", "renew")],
+        _warned(row["redelivered"]),
+        _codes(row["errors"]),
+    ]
+
+
+def _warned(count: int) -> Line:
+    return [(number(count), WARN if count else DIM)]
