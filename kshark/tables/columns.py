@@ -90,6 +90,7 @@ _EXCHANGES: Final = _table(
     Column("request_position", "bigint", "place among the events of its flow"),
     Column("response_position", "bigint", "place among the events of its flow"),
     Column("position", "bigint", "place at which the exchange was complete or given up, among the events of its flow"),
+    Column("given_up_packet", "bigint", "with which it became clear that no answer comes"),
 )
 
 _SHARE_REQUESTS: Final = _table(
@@ -214,6 +215,9 @@ _FLOWS: Final = _table(
     Column("half_closed_ts_ns", "bigint", ""),
     Column("half_closed_by", "string", "client or broker"),
     Column("half_closed_position", "bigint", "its place among the events of the flow"),
+    Column("first_request_packet", "bigint", ""),
+    Column("last_request_packet", "bigint", ""),
+    Column("first_response_packet", "bigint", ""),
     Column("closed_packet", "bigint", "with which the connection ended"),
     Column("closed_ts_ns", "bigint", ""),
     Column("closed_by", "string", "client or broker: who sent the first FIN or the RST"),

@@ -1,7 +1,7 @@
 """Rows back to events: the tables alone tell the analysis what the packets told it.
 
-`exchanges`, `flows` and the gaps among `weirds` become Opened, Message, Exchange, Gap, HalfClosed and Closed again, in the time line's
-order. What rows do not keep is what no rule asks for: records, and bytes fields, which stay base64.
+`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time line's order. What
+rows do not keep is what no rule asks for: records, and bytes fields, which stay base64.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
 
 RowMap = Mapping[str, Any]
-#: An event with its place: packet, first packet of its flow, place among the flow's events.
-_Placed = tuple[int, int, int, Event]
+#: Where an event stands: packet, first packet of its flow, place among the flow's events.
+Place = tuple[int, int, int]
 
+_FIRST: Final = -1
 _LAST: Final = 1 << 62
+_SIGNS: Final = (("first_request_packet", "request"), ("last_request_packet", "request"), ("first_response_packet", "response"))
 
 
 class Fields:
@@ -39,62 +41,110 @@ def body_of(text: str | None) -> Any:
     return None if text is None else json.loads(text, object_hook=Fields)
 
 
+def place_of(table: str, row: RowMap) -> Place:
+    """Where a row's first event stands: rows sorted by it may be fed to a Timeline."""
+    first = first_packet_of(row["flow_id"])
+    match table:
+        case "flows":
+            return row["packet"], first, _FIRST
+        case "exchanges" if row["request_packet"] is None:
+            return row["packet"], first, row["response_position"]
+        case "exchanges":
+            return row["packet"], first, row["request_position"]
+        case _:
+            return row["packet"], first, _FIRST if row["position"] is None else row["position"]
+
+
+def first_packet_of(flow_id: str | None) -> int:
+    """The number of a flow's first packet, which ends its name; what belongs to no flow comes before those that do."""
+    return -1 if flow_id is None else int(flow_id.rpartition(":")[2])
+
+
 def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], weirds: Iterable[RowMap]) -> Iterator[Event]:
     """The events of one capture from its rows, which may come in any order: maps from column name to value.
 
-    Flows are numbered in the order of their first packets, as the engine does. Rows of flows that are not given are left out.
+    Flows are numbered in the order of their first packets, as the engine does.
     """
-    connections = {row["flow_id"]: _Connection(number, row) for number, row in enumerate(sorted(flows, key=lambda row: row["packet"]))}
-    loose: list[_Placed] = []
-    for row in exchanges:
-        if row["flow_id"] in connections:
-            connections[row["flow_id"]].exchange(row)
-    for row in weirds:
-        if row["flow_id"] in connections:
-            connections[row["flow_id"]].weird(row)
-        elif row["flow_id"] is None and row["kind"] == "event":
-            loose.append((row["packet"], -1, 0, _weird(row, None)))
-    loose.sort(key=lambda placed: placed[:3])
-    for placed in heapq.merge(loose, *(connection.placed() for connection in connections.values()), key=lambda placed: placed[:3]):
-        yield placed[3]
+    connections = sorted(flows, key=lambda row: row["packet"])
+    timeline = Timeline({row["packet"]: number for number, row in enumerate(connections)})
+    rows = [("flows", row) for row in connections]
+    rows += [("exchanges", row) for row in exchanges]
+    rows += [("weirds", row) for row in weirds if row["kind"] != "message"]
+    for table, row in sorted(rows, key=lambda named: place_of(*named)):
+        yield from timeline.feed(table, row)
+    yield from timeline.close()
 
 
-class _Connection:
-    """One flow's events, gathered."""
+class Timeline:
+    """Events in their order from rows that come in the order of `place_of`; holds open exchanges and connections, nothing else.
 
-    def __init__(self, number: int, row: RowMap) -> None:
-        self.flow = flow_of(number, row)
-        self._events: list[tuple[int, int, Event]] = [(-1, row["packet"], Opened(self.flow, row["packet"], row["ts_ns"]))]
-        self._closed = Closed(self.flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
+    `numbers` are the flows' numbers by their first packets; where there are none, the first packet is the number. `signs`: a flow's first
+    and last request and its first response are shown as messages without a body, for those to whom not every exchange is given.
+    """
+
+    def __init__(self, numbers: Mapping[int, int] | None = None, *, signs: bool = False) -> None:
+        self._numbers = numbers
+        self._signs = signs
+        self._flows: dict[int, Flow] = {}
+        self._to_come: list[tuple[Place, int, Event]] = []
+        self._count = 0
+
+    def feed(self, table: str, row: RowMap) -> Iterator[Event]:
+        """Everything that stands before the row; rows of connections that were not given are left out."""
+        place = place_of(table, row)
+        yield from self._until(place)
+        if table == "flows":
+            self._open(row)
+        elif place[1] in self._flows:
+            flow = self._flows[place[1]]
+            if table == "exchanges":
+                self._exchange(row, flow)
+            elif row["kind"] == "gap":
+                self._add(place, gap_of(row, flow))
+            elif row["kind"] == "event":
+                self._add(place, weird_of(row, flow))
+        elif place[1] < 0 and table == "weirds":
+            self._add(place, weird_of(row, None))
+
+    def close(self) -> Iterator[Event]:
+        yield from self._until((_LAST, _LAST, _LAST))
+
+    def _until(self, place: Place) -> Iterator[Event]:
+        while self._to_come and self._to_come[0][0] < place:
+            event = heapq.heappop(self._to_come)[2]
+            if isinstance(event, Closed):
+                del self._flows[event.flow.first_packet]
+            yield event
+
+    def _add(self, place: Place, event: Event) -> None:
+        self._count += 1
+        heapq.heappush(self._to_come, (place, self._count, event))
+
+    def _open(self, row: RowMap) -> None:
+        first = row["packet"]
+        flow = self._flows[first] = flow_of(first if self._numbers is None else self._numbers[first], row)
+        self._add((first, first, _FIRST), Opened(flow, first, row["ts_ns"]))
         if row["half_closed_packet"] is not None:
-            half = HalfClosed(self.flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-            self._add(row["half_closed_position"], half.packet, half)
+            half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
+            self._add((half.packet, first, row["half_closed_position"]), half)
+        closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
+        self._add((closed.packet, first, _LAST), closed)
+        if self._signs:
+            for column, kind in _SIGNS:
+                if row[column] is not None:
+                    self._add((row[column], first, _FIRST), sign_of(flow, kind, row[column]))
 
-    def _add(self, position: int, packet: int, event: Event) -> None:
-        self._events.append((position, packet, event))
-
-    def exchange(self, row: RowMap) -> None:
-        request, response = messages_of(row, self.flow)
+    def _exchange(self, row: RowMap, flow: Flow) -> None:
+        request, response = messages_of(row, flow)
+        first = flow.first_packet
+        end = row["given_up_packet"]
         if request is not None:
-            self._add(row["request_position"], request.packet, request)
+            self._add((request.packet, first, row["request_position"]), request)
+            end = request.packet if end is None else end
         if response is not None:
-            self._add(row["response_position"], response.packet, response)
-        self._add(row["position"], 0, Exchange(request, response, row["outcome"], self.flow))
-
-    def weird(self, row: RowMap) -> None:
-        if row["kind"] == "gap":
-            self._add(row["position"], row["packet"], gap_of(row, self.flow))
-        elif row["kind"] == "event" and row["position"] is not None:
-            self._add(row["position"], row["packet"], _weird(row, self.flow))
-
-    def placed(self) -> Iterator[_Placed]:
-        """In the flow's own order; what has no packet of its own happens with the one before."""
-        packet = 0
-        self._events.append((_LAST, self._closed.packet, self._closed))
-        self._events.sort(key=lambda event: event[0])
-        for position, own, event in self._events:
-            packet = max(packet, own)
-            yield packet, self.flow.first_packet, position, event
+            self._add((response.packet, first, row["response_position"]), response)
+            end = response.packet
+        self._add((end, first, row["position"]), Exchange(request, response, row["outcome"], flow))
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
@@ -118,25 +168,9 @@ def flow_of(number: int, row: RowMap) -> Flow:
 
 def messages_of(row: RowMap, flow: Flow) -> tuple[Message | None, Message | None]:
     """Request and response of a row of `exchanges`."""
-    request = response = None
-    if row["request_packet"] is not None:
-        request = _message(row, flow, "request")
-    if row["response_packet"] is not None:
-        response = _message(row, flow, "response")
+    request = _message(row, flow, "request") if row["request_packet"] is not None else None
+    response = _message(row, flow, "response") if row["response_packet"] is not None else None
     return request, response
-
-
-def gap_of(row: RowMap, flow: Flow) -> Gap:
-    return Gap(
-        flow,
-        _side(row["direction"]) or 0,
-        row["packet"],
-        row["ts_ns"],
-        row["first_packet"],
-        row["last_packet"],
-        row["size_bytes"],
-        row["detail"],
-    )
 
 
 def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
@@ -155,7 +189,7 @@ def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
         api=_or_unset(row["api"]),
         version=_or_unset(row["api_version"]),
         correlation_id=_or_unset(row["correlation_id"]),
-        client_id=row["client_id"] if row["api_key"] is not None else UNSET,
+        client_id=UNSET if row["api_key"] is None else row["client_id"],
         request_packet=row["request_packet"] if answers else UNSET,
         latency_ns=_or_unset(row["latency_ns"]) if answers else UNSET,
         size=row[f"{kind}_bytes"],
@@ -164,22 +198,26 @@ def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
     )
 
 
-def _weird(row: RowMap, flow: Flow | None) -> Weird:
-    return Weird(
-        row["code"],
-        row["stage"],
-        row["packet"],
-        row["ts_ns"],
-        row["detail"],
-        None if flow is None else flow.id,
-        _side(row["direction"]),
-        row["first_packet"],
-        row["size_bytes"],
+def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
+    """A message of which nothing is known but that it was there."""
+    return Message(
+        packet, UNSET, flow.first_time_ns, flow.id, flow.client, flow.broker, kind, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, 0, None
     )
 
 
+def gap_of(row: RowMap, flow: Flow) -> Gap:
+    side: Side = _side(row["direction"]) or 0
+    return Gap(flow, side, row["packet"], row["ts_ns"], row["first_packet"], row["last_packet"], row["size_bytes"], row["detail"])
+
+
+def weird_of(row: RowMap, flow: Flow | None) -> Weird:
+    number, side = None if flow is None else flow.id, _side(row["direction"])
+    place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"])
+    return Weird(row["code"], row["stage"], *place)
+
+
 def _side(end: str | None) -> Any:
-    return {"client": 0, "broker": 1, None: None}[end]
+    return None if end is None else ("client", "broker").index(end)
 
 
 def _or_unset(found: Any) -> Any:

@@ -34,10 +34,23 @@ class _Connection:
     requests: dict[int, int] = field(default_factory=dict)
     half_closed: HalfClosed | None = None
     half_closed_position: int | None = None
+    #: First and last request, first response: packets that show the connection alive.
+    first_request: int | None = None
+    last_request: int | None = None
+    first_response: int | None = None
+    #: Exchanges without an answer, until the event behind them tells with which packet they were given up.
+    given_up: list[tuple[Exchange, int | None, int]] = field(default_factory=list)
 
     def next(self) -> int:
         self.position += 1
         return self.position - 1
+
+    def alive(self, message: Message) -> None:
+        if message.kind == "request":
+            self.first_request = message.packet if self.first_request is None else self.first_request
+            self.last_request = message.packet
+        elif message.kind == "response" and self.first_response is None:
+            self.first_response = message.packet
 
     def direction(self, side: int | None) -> str | None:
         if side is None:
@@ -65,13 +78,15 @@ class Rows:
             case Exchange():
                 yield from self._exchange(event)
             case Opened():
-                self._open(event)
+                self._connection(event.flow).next()
             case HalfClosed():
                 connection = self._connection(event.flow)
                 connection.half_closed, connection.half_closed_position = event, connection.next()
             case Closed():
+                yield from self._given_up(self._connection(event.flow), event.packet)
                 yield "flows", self._flow(event)
             case Gap():
+                yield from self._given_up(self._connection(event.flow), event.packet)
                 yield "weirds", self._gap(event)
             case Weird():
                 yield "weirds", self._weird(event)
@@ -86,9 +101,6 @@ class Rows:
         """The stable name of a flow: the same whoever counted the flows."""
         known = self._first_packets[number] if 0 <= number < len(self._first_packets) else -1
         return None if known < 0 else f"{self.capture}:{known}"
-
-    def _open(self, opened: Opened) -> None:
-        self._connection(opened.flow).next()
 
     def _connection(self, flow: Flow) -> _Connection:
         connection = self._connections.get(flow.id)
@@ -125,6 +137,9 @@ class Rows:
             half and half.time_ns,
             half and connection.direction(half.side),
             connection.half_closed_position,
+            connection.first_request,
+            connection.last_request,
+            connection.first_response,
             closed.packet,
             closed.time_ns,
             connection.direction(closed.side),
@@ -143,7 +158,9 @@ class Rows:
         connection = self._connections.get(message.flow)
         if connection is None:
             return
+        yield from self._given_up(connection, message.packet)
         position = connection.next()
+        connection.alive(message)
         if message.kind == "request" and message.api_key is not UNSET:
             connection.requests[id(message)] = position
         elif message.kind == "unknown" or message.correlation_id is UNSET:
@@ -152,13 +169,27 @@ class Rows:
     def _exchange(self, exchange: Exchange) -> Iterator[Named]:
         connection = self._connection(exchange.flow)
         position = connection.next()
+        asked = connection.requests.pop(id(exchange.request), None)
+        if exchange.outcome == "unanswered":
+            connection.given_up.append((exchange, asked, position))
+        else:
+            yield from self._complete(connection, exchange, asked, position, None)
+
+    def _given_up(self, connection: _Connection, packet: int) -> Iterator[Named]:
+        for exchange, asked, position in connection.given_up:
+            yield from self._complete(connection, exchange, asked, position, packet)
+        connection.given_up.clear()
+
+    def _complete(
+        self, connection: _Connection, exchange: Exchange, asked: int | None, position: int, given_up: int | None
+    ) -> Iterator[Named]:
         request, response = exchange.request, exchange.response
-        asked = connection.requests.pop(id(request), None)
         where = request or response
         if where is None:
             return
         key = where.api_key if where.api_key is not UNSET else None
-        yield "exchanges", self._exchange_row(connection, exchange, where, (asked, position - 1 if response else None, position))
+        places = (asked, None if response is None else position - 1, position, given_up)
+        yield "exchanges", self._exchange_row(exchange, where, places)
         if request is not None:
             yield from self._touched(connection, request)
             if key in share.SHARE_APIS:
@@ -183,7 +214,7 @@ class Rows:
             message.time_ns,
         )
 
-    def _exchange_row(self, connection: _Connection, exchange: Exchange, where: Message, positions: tuple[int | None, ...]) -> Row:
+    def _exchange_row(self, exchange: Exchange, where: Message, places: tuple[int | None, ...]) -> Row:
         request, response = exchange.request, exchange.response
         asked, answer = (request.body if request else None), (response.body if response else None)
         return (
@@ -211,7 +242,7 @@ class Rows:
             response and first_packet(response),
             request and set_or_none(request.weird),
             response and set_or_none(response.weird),
-            *positions,
+            *places,
         )
 
     # -- oddities and findings
