@@ -23,7 +23,16 @@ from kshark.model import Closed, Exchange
 from kshark.pipeline import Engine, Options
 
 #: Kafka's names that are not camelCase word by word.
-NAMES = {"v3AndBelowTopics": "v3_and_below_topics", "kRaftVersion": "kraft_version", "enable2Pc": "enable2_pc", "hostName": "host_name"}
+NAMES = {
+    "v3AndBelowTopics": "v3_and_below_topics",
+    "kRaftVersion": "kraft_version",
+    "kRaftVersionFeature": "kraft_version_feature",
+    "enable2Pc": "enable2_pc",
+}
+#: Names that a release's log still has for what is called otherwise today.
+RENAMED = {"generation_id": "generation_id_or_member_epoch", "candidate_id": "replica_id", "candidate_epoch": "replica_epoch"}
+#: What a log writes in place of a value that may be a secret.
+HIDDEN = "[hidden]"
 #: Values a log leaves out when a field is ignorable or tagged.
 EMPTY: tuple[Any, ...] = (0, -1, "", None, False, [], {}, "AAAAAAAAAAAAAAAAAAAAAA", -(1 << 31), (1 << 31) - 1, (1 << 63) - 1)
 
@@ -50,6 +59,8 @@ def unlike(logged: Any, read: Any, path: str = "") -> Iterator[str]:
         seen = set()
         for name, value in logged.items():
             own = snake(name)
+            if own not in read and RENAMED.get(own) in read:
+                own = RENAMED[own]
             if own.endswith("_size_in_bytes") and own.removesuffix("_size_in_bytes") in read:
                 own = own.removesuffix("_size_in_bytes")
                 size = (read[own] or {}).get("size", 0)
@@ -74,7 +85,7 @@ def unlike(logged: Any, read: Any, path: str = "") -> Iterator[str]:
     elif isinstance(read, float) and isinstance(logged, (int, float)):
         if float(logged) != read:
             yield f"{path}: {logged} logged, {read} read"
-    elif logged != read and not (logged == "" and read is None):
+    elif logged not in (read, HIDDEN) and not (logged == "" and read is None):
         yield f"{path}: {logged!r:.60} logged, {read!r:.60} read"
 
 
@@ -114,7 +125,7 @@ def compare(capture: Path, apis: frozenset[int] | None = None) -> Comparison:
     logged: dict[tuple[Any, ...], deque[dict[str, Any]]] = defaultdict(deque)
     for line in log_of(capture):
         header = line["requestHeader"]
-        broker, client = re.match(r"(.+:\d+)-(.+:\d+)-\d+-\d+$", line["connection"]).groups()  # type: ignore[union-attr]
+        broker, client = re.match(r"(.+?:\d+)-(.+?:\d+)(?:-\d+)+$", line["connection"]).groups()  # type: ignore[union-attr]
         if apis is None or header["requestApiKey"] in apis:
             result.logged += 1
             key = (client, broker, header["requestApiKey"], header["requestApiVersion"], header["correlationId"])
