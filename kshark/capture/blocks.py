@@ -6,13 +6,13 @@ Source: IETF draft-ietf-opsawg-pcapng, sections 4.3 (Enhanced), 4.4 (Simple), ap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.interfaces import Interface, options, to_ns
+from kshark.limits import BLOCK_BYTES
 from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
@@ -35,27 +35,34 @@ DROP_COUNT_SIZE: Final = 12
 UNKNOWN_DROPS: Final = 0xFFFF
 
 
-@dataclass(slots=True)
 class PacketBlocks:
-    """Blocks of the three packet kinds, whose lengths agree: where they begin in `buffer` and how long they are."""
+    """Whole blocks of the three packet kinds, by where they begin in `buffer`.
 
-    buffer: bytes
-    order: str
-    position: Int64s
-    size: Int64s
+    `sound` is how many of them come before the first whose two lengths disagree.
+    """
+
+    def __init__(self, buffer: bytes, order: str, position: Int64s) -> None:
+        view = np.frombuffer(buffer, np.uint8)
+        size = _words(view, position + 4, 1, order)[:, 0]
+        trailing = _words(view, position + size - TRAILER, 1, order)[:, 0]
+        wrong = (trailing != size) | (size & 3 != 0) | (size > BLOCK_BYTES)
+        self.sound = int(np.argmax(wrong)) if wrong.any() else len(position)
+        self._buffer = buffer
+        self._order = order
+        self._position = position[: self.sound]
+        self._size = size[: self.sound]
 
     def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
-        """The packets, numbered from `number`, and what is wrong with those that are left out or what they tell of lost ones.
+        """The sound blocks' packets, numbered from `number`, and what is wrong with those left out, or lost before them.
 
         `before_ns` is the time of the packet before: a Simple Packet Block has none of its own.
         """
-        words = self._words()
+        words = self._header()
         kind, first = words[:, 0], words[:, 2]
         simple = kind == SIMPLE_PACKET
-        offset = self.position + np.where(simple, SIMPLE_HEADER, HEADER)
-        room = self.position + self.size - TRAILER - offset
-        interface = np.where(simple, 0, np.where(kind == PACKET, _first_half(first, self.order), first))
-        wire_length = np.where(simple, first, words[:, 6])
+        offset = self._position + np.where(simple, SIMPLE_HEADER, HEADER)
+        room = self._position + self._size - TRAILER - offset
+        interface = np.where(simple, 0, np.where(kind == PACKET, _first_half(first, self._order), first))
         length = words[:, 5]
         if simple.any():
             snap_length = interfaces[0].snap_length if interfaces else 0
@@ -63,23 +70,23 @@ class PacketBlocks:
         known, fits = interface < len(interfaces), (length <= room) & (length >= 0)
         good = known & fits
         batch = PacketBatch(
-            buffer=self.buffer,
+            buffer=self._buffer,
             number=np.arange(number, number + len(kind), dtype=np.int64),
             time_ns=_times(words, interface, interfaces, good & ~simple, before_ns),
             link_type=np.array([i.link_type for i in interfaces] or [0], np.int64)[np.where(known, interface, 0)],
             offset=offset,
             length=length,
-            wire_length=wire_length,
+            wire_length=np.where(simple, first, words[:, 6]),
         )
-        faults = [] if good.all() else list(_faults(batch, interface, self.size, known, good))
+        faults = [] if good.all() else list(_faults(batch, interface, self._size, known, good))
         faults.extend(self._drops(batch, kind, first, good, room))
         return (batch if good.all() else chosen(batch, good)), faults
 
-    def _words(self) -> Int64s:
+    def _header(self) -> Int64s:
         """The first seven words of every block; those of a short one run over its end."""
-        enough = int(self.position[-1]) + HEADER <= len(self.buffer)
-        view = np.frombuffer(self.buffer if enough else self.buffer + bytes(HEADER), np.uint8)
-        return sliding_window_view(view, HEADER)[self.position].view(self.order + "u4").astype(np.int64)
+        enough = int(self._position[-1]) + HEADER <= len(self._buffer)
+        view = np.frombuffer(self._buffer if enough else self._buffer + bytes(HEADER), np.uint8)
+        return _words(view, self._position, HEADER // 4, self._order)
 
     def _drops(self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s) -> Iterator[Weird]:
         """Packets that blocks say were lost just before theirs: an option of the Enhanced, a field of the obsolete block."""
@@ -88,14 +95,18 @@ class PacketBlocks:
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
         for row in suspects.tolist():
             if kind[row] == PACKET:
-                count = int(first[row]) & 0xFFFF if self.order == ">" else int(first[row]) >> 16
+                count = int(first[row]) & 0xFFFF if self._order == ">" else int(first[row]) >> 16
                 count = 0 if count == UNKNOWN_DROPS else count
             else:
                 end = int(batch.offset[row] + room[row])
-                count = _drop_count(self.buffer, end - int(spare[row]), end, self.order)
+                count = _drop_count(self._buffer, end - int(spare[row]), end, self._order)
             if count:
                 detail = f"{count} packets dropped before this one"
                 yield Weird("PACKETS_DROPPED", "capture", int(batch.number[row]), int(batch.time_ns[row]), detail)
+
+
+def _words(view: NDArray[np.uint8], position: Int64s, count: int, order: str) -> Int64s:
+    return sliding_window_view(view, 4 * count)[position].view(order + "u4").astype(np.int64)
 
 
 def _first_half(word: Int64s, order: str) -> Int64s:

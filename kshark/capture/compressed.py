@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from kshark.errors import UnreadableInput
 
-READ_BYTES: Final = 1 << 16
+READ_BYTES: Final = 1 << 18
 
 
 class Input(Protocol):

@@ -27,6 +27,9 @@ SECTION_HEADER: Final = 0x0A0D0D0A
 INTERFACE_DESCRIPTION: Final = 1
 INTERFACE_STATISTICS: Final = 5
 
+OTHER_PACKETS: Final = frozenset((SIMPLE_PACKET, PACKET))
+READ_BLOCKS: Final = frozenset((SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS))
+
 SMALLEST_BLOCK: Final = 12
 SMALLEST_DESCRIPTION: Final = 20
 SMALLEST_STATISTICS: Final = 24
@@ -84,23 +87,17 @@ class PcapngReader:
             yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left)
 
     def _packets(self, joined: bytes, starts: list[int], behind: int) -> Generator[PacketBatch | Weird, None, int]:
-        """Delivers consecutive packet blocks; returns where the first one begins whose lengths are wrong, or `behind`."""
-        position = np.array(starts, np.int64)
-        end = np.append(position[1:], behind)
-        trailing = np.frombuffer(joined, np.uint8)[(end - 4)[:, None] + np.arange(4)].view(self._order + "u4")[:, 0]
-        size = end - position
-        wrong = (trailing != size) | (size & 3 != 0) | (size > BLOCK_BYTES)
-        sound = int(np.argmax(wrong)) if wrong.any() else len(starts)
-        if sound:
-            blocks = PacketBlocks(joined, self._order, position[:sound], size[:sound])
+        """Delivers packet blocks; returns where the first one begins whose lengths are wrong, or `behind`."""
+        blocks = PacketBlocks(joined, self._order, np.array(starts, np.int64))
+        if blocks.sound:
             batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns)
-            self._number += sound
+            self._number += blocks.sound
             if len(batch.number):
                 self._time_ns = int(batch.time_ns[-1])
                 yield batch
             for fault in faults:
                 yield from self._ration.take(fault)
-        return starts[sound] if sound < len(starts) else behind
+        return starts[blocks.sound] if blocks.sound < len(starts) else behind
 
     def _block_size(self, joined: bytes, position: int) -> int | None:
         """Bytes of the block at `position`, or as many as it takes to tell; None: it contradicts itself."""
@@ -162,19 +159,24 @@ class PcapngReader:
 
 
 def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
-    """Where consecutive whole packet blocks begin, and where the first other one begins. The one loop that touches every packet."""
+    """Where whole packet blocks begin, up to the first block that must be looked at, and where that one begins.
+
+    The one loop that touches every packet. Blocks that mean nothing here are passed over, so that they do not make batches small.
+    """
     starts: list[int] = []
     add = starts.append
     kind_and_size_at = struct.Struct(order + "II").unpack_from
+    size_at = struct.Struct(order + "I").unpack_from
     end = len(joined)
     last = end - SMALLEST_BLOCK
     while position <= last:
         kind, size = kind_and_size_at(joined, position)
-        if kind != ENHANCED_PACKET and kind != SIMPLE_PACKET and kind != PACKET:
-            break
         behind = position + size
         if behind > end or size < SMALLEST_BLOCK:
             break
-        add(position)
+        if kind == ENHANCED_PACKET or kind in OTHER_PACKETS:
+            add(position)
+        elif kind in READ_BLOCKS or size & 3 or size_at(joined, behind - 4)[0] != size:
+            break
         position = behind
     return starts, position

@@ -6,7 +6,6 @@ import io
 import os
 import select
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -38,7 +37,7 @@ FOREIGN: Final = {
 
 
 class Plain:
-    """The bytes of a file object as they are."""
+    """The bytes of a file object as they are. `regular`: not a pipe or a device, so that it waits for nobody and can be opened again."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.fault: tuple[str, str] | None = None
@@ -46,26 +45,25 @@ class Plain:
         self._file = file
         self._read = getattr(file, "read1", file.read)
         self._pipe = _pipe(file)
-
-    @property
-    def regular(self) -> bool:
-        """Not a pipe or a device: it can be opened again and waits for nobody."""
-        return self._pipe is None
+        self.regular = self._pipe is None
 
     def read(self, size: int) -> bytes:
-        data: bytes = self._read(size) or b""
-        if self._pipe is not None and data:
+        data: bytes | None = self._read(size)
+        while data is None and self._pipe is not None:  # somebody made the pipe non-blocking
+            self._pipe.poll()
+            data = self._read(size)
+        if data and self._pipe is not None:
             data = self._all_there_is(self._pipe, data, size)
-        self.bytes_read += len(data)
-        return data
+        self.bytes_read += len(data or b"")
+        return data or b""
 
     def close(self) -> None:
         self._file.close()
 
-    def _all_there_is(self, pipe: int, data: bytes, size: int) -> bytes:
+    def _all_there_is(self, pipe: select.poll, data: bytes, size: int) -> bytes:
         """A pipe gives 64 KiB at a time; take what has come meanwhile, without waiting."""
         pieces, left = [data], size - len(data)
-        while left > 0 and select.select([pipe], [], [], 0)[0]:
+        while left > 0 and pipe.poll(0):
             piece = self._read(left)
             if not piece:
                 break
@@ -140,10 +138,9 @@ class Capture:
 
 def open_capture(path: str | Path) -> Capture:
     """A capture by its path; `-` is standard input. Raises UnreadableInput."""
-    if str(path) == STANDARD_INPUT:
-        return Capture(open(sys.stdin.fileno(), "rb", buffering=0, closefd=False))
+    standard = str(path) == STANDARD_INPUT
     try:
-        return Capture(open(path, "rb", buffering=0), str(path))
+        return Capture(open(0 if standard else path, "rb", buffering=0, closefd=not standard), str(path))
     except OSError as error:
         raise UnreadableInput(f"{path}: {_reason(error)}") from None
 
@@ -160,12 +157,16 @@ def _head(source: Input) -> bytes:
     return head
 
 
-def _pipe(file: BinaryIO) -> int | None:
+def _pipe(file: BinaryIO) -> select.poll | None:
+    """What tells whether a pipe has bytes; None for what never waits."""
     try:
-        number = file.fileno()
-        return None if stat.S_ISREG(os.fstat(number).st_mode) else number
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
     except OSError:  # no file of the system: BytesIO
         return None
+    waiting = select.poll()
+    waiting.register(file, select.POLLIN)
+    return waiting
 
 
 def _reason(error: OSError | UnreadableInput) -> str:
