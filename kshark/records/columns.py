@@ -14,6 +14,7 @@ import numpy as np
 from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, Record, RecordSizes, Span
 from kshark.records.loop import NO_HEADERS
 from kshark.records.rows import LOST, HeaderRows, Int64s, Rows
+from kshark.records.slices import slices
 from kshark.records.walk import record_ends
 
 #: Records of one step: enough to make numpy's calls cheap, few enough to stay in the processor's cache.
@@ -84,7 +85,7 @@ class Columns:
 
     def _headers(self, buffer: bytes, rows: HeaderRows) -> list[Headers]:
         names = self._names
-        keys = [names[buffer[i:j]] for i, j in zip(rows.key.tolist(), rows.key_end.tolist(), strict=True)]
+        keys = [names[key] for key in slices(buffer, rows.key, rows.key_end)]
         bounds = zip(rows.value.tolist(), rows.value_end.tolist(), strict=True)
         values: list[Any]
         if self._payload:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kshark.records.loop import VARINT, VARLONG
+from kshark.records.slices import slices
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -86,7 +87,7 @@ class Sized:
     def contents(self, buffer: bytes) -> list[bytes | None]:
         if self.null.all():
             return [None] * len(self.null)
-        out: list[bytes | None] = [buffer[i:j] for i, j in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+        out: list[bytes | None] = [*slices(buffer, self.start, self.end)]
         for i in np.flatnonzero(self.null).tolist():
             out[i] = None
         return out

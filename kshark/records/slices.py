@@ -1,0 +1,50 @@
+"""Many pieces of one buffer as bytes objects: those of one size are gathered as one column, 25 ns each where a slice takes 100."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+#: Longer pieces, on average, are copied faster one by one.
+LONG: Final = 400
+#: As many pieces of a size as it takes to be faster together: a column costs 4 us.
+TOGETHER: Final = 60
+
+
+def slices(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
+    """`buffer[start:end]` for each pair, all inside the buffer."""
+    size = end - start
+    if LONG * len(size) < size.sum():
+        return _one_by_one(buffer, start, end)
+    of_size = np.bincount(size)
+    sizes = np.flatnonzero(of_size)
+    if TOGETHER * len(sizes) > len(size):
+        return _one_by_one(buffer, start, end)
+    if len(sizes) == 1:
+        return _of_one_size(buffer, start, int(sizes[0]))
+    pieces = np.empty(len(size), np.object_)
+    order = np.argsort(size.astype(np.uint16) if len(of_size) < 1 << 16 else size, kind="stable")  # 16 bits: a radix sort
+    for one_size, rows in zip(sizes.tolist(), np.split(order, np.cumsum(of_size[sizes])[:-1]), strict=True):
+        pieces[rows] = _column(buffer, start[rows], one_size) if one_size else b""
+    made: list[bytes] = pieces.tolist()
+    return made
+
+
+def _of_one_size(buffer: bytes, start: Int64s, size: int) -> list[bytes]:
+    made: list[bytes] = _column(buffer, start, size).tolist() if size else [b""] * len(start)
+    return made
+
+
+def _column(buffer: bytes, start: Int64s, size: int) -> NDArray[np.void]:
+    """Pieces of `size` bytes (at least one), as items of a column."""
+    # Every place of the buffer, seen as the beginning of a piece.
+    places = np.ndarray(len(buffer) - size + 1, f"V{size}", buffer, strides=(1,))
+    return places[start]
+
+
+def _one_by_one(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
+    return [buffer[i:j] for i, j in zip(start.tolist(), end.tolist(), strict=True)]
