@@ -25,6 +25,8 @@ from kshark.schema import Api
 Values = Callable[[Message], list[Any]]
 
 PREFIX: Final = "kafka."
+#: The one full path that means every depth.
+_ANY_DEPTH: Final = ("error_code",)
 
 
 @cache
@@ -106,11 +108,19 @@ class Fields:
 
     def _unknown(self, name: str) -> str:
         candidates = [*COMMON, *(PREFIX + known for known in self.body_names())]
-        wanted = name if name.startswith(PREFIX) or "." in name else PREFIX + name
-        close = [known for known in candidates if known.endswith("." + wanted.rpartition(".")[2])]
-        close = close or get_close_matches(wanted, candidates, 1)
-        hint = f'; did you mean "{min(close, key=len)}"?' if close else "?"
+        close = closest(name, candidates)
+        hint = f'; did you mean "{close}"?' if close else ""
         return f'no field "{name}"{hint} (kshark explain fields lists the common ones, kshark explain ShareFetch a body\'s)'
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The shortest name that ends like the wanted one, else the shortest with all its words, else the one most alike."""
+    candidates = sorted(candidates, key=lambda known: (len(known), known))
+    last = name.rpartition(".")[2]
+    words = set(last.split("_"))
+    ends = [known for known in candidates if known.endswith("." + last)]
+    worded = [known for known in candidates if words <= set(known.rpartition(".")[2].split("_"))]
+    return next(iter(ends or worded or get_close_matches(name, candidates, 1)), None)
 
 
 def _names_of_all_versions(api: Api) -> Iterator[Names]:
@@ -151,7 +161,7 @@ class _BodyField:
             every.append(path.names)
             if path.field.type == "records":
                 every += [(*path.names, *inner) for inner in _record_paths()]
-        if self._end in every:
+        if self._end in every and self._end != _ANY_DEPTH:
             return [self._end]
         return [names for names in every if names[-len(self._end) :] == self._end]
 

@@ -14,6 +14,7 @@ from kshark.output.units import clock, counted, number, safe, shortened
 
 _INDENT: Final = 14
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
+_BY: Final = {"violation": " by", "unknown": ", perhaps"}
 #: Packets of a witness that are named one by one.
 _PACKETS: Final = 8
 
@@ -49,10 +50,9 @@ class _Wrapped:
 def _headline(finding: Finding, style: str) -> Line:
     """`violation by client billing-3 · skip_after_timeout`."""
     line: Line = [(finding.verdict, style)]
-    if finding.blame in ("client", "broker", "network", "capture"):
-        by = "by" if finding.verdict == "violation" else "perhaps by" if finding.verdict == "unknown" else "from"
-        name = finding.client_id if finding.blame == "client" and finding.client_id else ""
-        line.append((f" {by} {finding.blame}{' ' + safe(name) if name else ''}", PLAIN))
+    if finding.blame != "unknown" and finding.verdict != "note":
+        name = f" {safe(finding.client_id)}" if finding.blame == "client" and finding.client_id else ""
+        line.append((f"{_BY[finding.verdict]} {finding.blame}{name}", PLAIN))
     if finding.cause is not None:
         line += [(" · ", DIM), (finding.cause, CODE)]
     return line
@@ -60,8 +60,8 @@ def _headline(finding: Finding, style: str) -> Line:
 
 def _where(finding: Finding) -> str:
     """Client, group, member, partition, broker: what is known of them."""
-    software = f", {finding.software}" if finding.software else ""
-    parts = [f"client {finding.client_id + ' ' if finding.client_id else ''}({finding.client}{software})"]
+    more = f", {finding.software}" if finding.software else ""
+    parts = [f"client {finding.client_id} ({finding.client}{more})" if finding.client_id else f"client {finding.client}{more}"]
     if finding.group_id is not None:
         parts.append(f"group {finding.group_id}")
     if finding.member_id is not None:
@@ -69,7 +69,7 @@ def _where(finding: Finding) -> str:
     if finding.topic_id is not None:
         parts.append(f"topic {finding.topic_id}" + ("" if finding.partition is None else f"[{finding.partition}]"))
     parts.append(f"broker {finding.broker}")
-    return safe(" · ".join(shortened(part, 90) for part in parts))
+    return " · ".join(shortened(part, 90) for part in parts)
 
 
 def _next_step(finding: Finding) -> str:

@@ -1,0 +1,115 @@
+"""One line a message: what an engineer reads first."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark.output.lines import MessageLines
+from kshark.output.spans import plain
+from kshark.output.summary import ranged
+from tests.output.messages import REGISTRY, Message, message, request, response, unreadable
+
+TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
+MEMBER = "JUkzTnp0Qm6-aaaaaaaaaa"
+
+
+def line(of: Message, width: int | None = None) -> str:
+    return plain(MessageLines(REGISTRY, width).of(of))
+
+
+def said(of: Message) -> str:
+    """What stands behind the correlation id."""
+    return line(of).partition(" #12")[2].strip()
+
+
+def fetch(**fields: object) -> Message:
+    return request("ShareFetch", 1, group_id="g", member_id=MEMBER, share_session_epoch=2, max_wait_ms=500, **fields)
+
+
+def partitions(*indexes: int) -> list[dict[str, object]]:
+    return [{"topic_id": TOPIC, "partitions": [{"partition_index": i, "acknowledgement_batches": []} for i in indexes]}]
+
+
+def test_a_pipe_gets_everything() -> None:
+    assert line(fetch(topics=partitions(0, 1, 2, 5))) == (
+        f"41 12:03:07.412345 10.0.0.1:50001 → 10.0.0.9:9092 ShareFetch v1 #12 group=g member={MEMBER} epoch=2 {TOPIC}[0-2,5]"
+    )
+
+
+def test_a_narrow_terminal_gets_the_flow_number_and_short_ids() -> None:
+    assert line(fetch(), 80) == "41 12:03:07.412345   3 → ShareFetch v1 #12 group=g member=JUkzTnp0… epoch=2"
+
+
+def test_an_answer_says_how_long_it_took_and_which_error_it_carries() -> None:
+    assert said(response("ShareFetch", 1, error_code=123)) == "1.25 ms 123 INVALID_SHARE_SESSION_EPOCH"
+
+
+def test_errors_of_partitions_are_counted() -> None:
+    answer = response(
+        "ShareFetch", 1, responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": i, "error_code": 6} for i in range(3)]}]
+    )
+    assert said(answer) == f"1.25 ms 6 NOT_LEADER_OR_FOLLOWER ×3 {TOPIC}[0-2]"
+
+
+def test_an_error_message_is_quoted() -> None:
+    assert '42 INVALID_REQUEST "no\\nway"' in said(response("ShareFetch", 1, error_code=42, error_message="no\nway"))
+
+
+def test_ranges_count_the_records_they_cover() -> None:
+    batches = [
+        {"first_offset": 10, "last_offset": 19, "acknowledge_types": [1]},
+        {"first_offset": 30, "last_offset": 30, "acknowledge_types": [2]},
+    ]
+    topics = [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acknowledgement_batches": batches}]}]
+    assert said(request("ShareAcknowledge", 1, group_id="g", member_id="m", share_session_epoch=-1, topics=topics)) == (
+        f"group=g member=m epoch=-1 {TOPIC}[0] acks=11"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        (request("FindCoordinator", 4, key_type=2, coordinator_keys=["g:x:1"]), "key_type=SHARE coordinator_keys=g:x:1"),
+        (
+            response("FindCoordinator", 4, coordinators=[{"key": "g", "node_id": 1, "host": "k", "port": 9}]),
+            "1.25 ms key=g node=1 host=k port=9",
+        ),
+        (request("Metadata", 12, topics=[{"name": "orders"}, {"name": "two words"}]), 'orders,"two words"'),
+        (request("Metadata", 12, topics=None), ""),
+        (request("ApiVersions", 3, client_software_name="java", client_software_version="4.1.0"), "software=java version=4.1.0"),
+        (response("ApiVersions", 3, api_keys=[{"api_key": 1}, {"api_key": 2}]), "1.25 ms api_keys=2"),
+        (request("Produce", 9, acks=-1, topic_data=[{"name": "t", "partition_data": [{"index": 4}]}]), "acks=-1 t[4]"),
+        (request("Fetch", 12, replica_id=-1, session_id=7, session_epoch=0), "session=7 session_epoch=0"),
+        (request("Heartbeat", 4, group_id="g", generation_id=3, member_id="m", group_instance_id=None), "group=g generation=3 member=m"),
+    ],
+)
+def test_any_api_is_summed_up_from_its_schema(of: Message, text: str) -> None:
+    assert said(of) == text
+
+
+def test_a_frame_that_nobody_can_read_still_has_a_line() -> None:
+    assert line(unreadable()) == "7 12:03:07.412345 10.0.0.1:50001 ↔ 10.0.0.9:9092 frame 30 B BODY_TOO_SHORT"
+    assert "response 30 B" in line(unreadable("response"))
+
+
+def test_a_body_that_was_not_read_leaves_its_size() -> None:
+    told = request("Metadata", 12)
+    told.body = None
+    assert said(told) == "96 B"
+
+
+def test_foreign_strings_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in line(request("Heartbeat", 4, group_id="\x1b[2J", generation_id=3, member_id="m"))
+
+
+def test_every_api_in_every_version_has_a_summary() -> None:
+    lines = MessageLines(REGISTRY)
+    for key, name in REGISTRY.names().items():
+        api = REGISTRY.api(key)
+        for version in range(api.versions.low, api.versions.high + 1) if api else ():
+            for kind in ("request", "response"):
+                assert f"{name} v{version}" in plain(lines.of(message(kind, name, version)))
+
+
+def test_partitions_read_as_ranges() -> None:
+    assert [ranged(each) for each in ([], [3], [0, 1, 2], [0, 2, 3], range(0, 20, 2))] == ["", "3", "0-2", "0,2-3", "0,2,4,6,…"]
