@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from kshark.output.jsonlines import json_lines
 from kshark.output.spans import Line, plain
-
-if TYPE_CHECKING:
-    from kshark.output.text import Column
 
 
 class Sink:
@@ -45,11 +42,6 @@ class Sink:
         else:
             text = "".join([terminal.paint(line, crop=crop and self._crop) + "\n" for line in lines])
         self.text(text)
-
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Line | str]], indent: int = 0) -> None:
-        from kshark.output.text import table
-
-        self.text(table(columns, rows, self._terminal if self._crop else None, indent))
 
     def text(self, text: str) -> None:
         """Text as it is."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kshark.output.sink import Sink
 from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line
-from kshark.output.text import Column
+from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, duration, milliseconds, moment, number, safe, size
 
 Rows = Sequence[Mapping[str, Any]]
@@ -35,16 +35,16 @@ def _head(found: Mapping[str, Any], packets: int) -> Line:
     ]
 
 
-def _table(sink: Sink, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Line | str]], note: str = "") -> None:
+def _table(sink: Sink, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "") -> None:
     if rows:
         sink.lines([[], [(title, API), (f"  {note}" if note else "", DIM)]])
-        sink.table(columns, rows, indent=2)
+        sink.lines(table(columns, rows, sink.width, indent=2))
 
 
 _CONNECTIONS = (Column("service"), Column("connections", right=True), Column("bytes", right=True), Column("gaps", right=True))
 
 
-def _connection(row: Mapping[str, Any]) -> list[Line | str]:
+def _connection(row: Mapping[str, Any]) -> list[Cell]:
     return [row["service"], number(row["connections"]), size(row["bytes"]), _warned(row["gaps"])]
 
 
@@ -61,9 +61,9 @@ _APIS = (
 )
 
 
-def _api(row: Mapping[str, Any]) -> list[Line | str]:
+def _api(row: Mapping[str, Any]) -> list[Cell]:
     latency = row["latency_ms"] or {}
-    times: list[Line | str] = [milliseconds(latency[name] * 1e6) if latency else "" for name in ("p50", "p95", "p99", "max")]
+    times: list[Cell] = [milliseconds(latency[name] * 1e6) if latency else "" for name in ("p50", "p95", "p99", "max")]
     name = row["api"] or f"api {row['api_key']}"
     return [name, str(row["version"]), number(row["requests"]), _warned(row["unanswered"]), *times, _codes(row["errors"])]
 
@@ -76,7 +76,7 @@ def _codes(errors: Rows) -> Line:
 _ERRORS = (Column("count", right=True), Column("error"), Column("from", elastic=True))
 
 
-def _error(row: Mapping[str, Any]) -> list[Line | str]:
+def _error(row: Mapping[str, Any]) -> list[Cell]:
     apis = ", ".join(f"{name} {number(count)}" for name, count in row["apis"].items())
     return [number(row["count"]), [(f"{row['error_code']} {row['error'] or ''}".rstrip(), ERROR)], apis]
 
@@ -90,9 +90,9 @@ _CLIENTS = (
 )
 
 
-def _client(row: Mapping[str, Any]) -> list[Line | str]:
+def _client(row: Mapping[str, Any]) -> list[Cell]:
     software = " ".join(part for part in (row["software"], row["software_version"]) if part)
-    client_id: Line | str = [("null", DIM)] if row["client_id"] is None else safe(row["client_id"])
+    client_id: Cell = [("null", DIM)] if row["client_id"] is None else safe(row["client_id"])
     return [client_id, safe(software), row["address"], number(row["connections"]), number(row["requests"])]
 
 
@@ -111,7 +111,7 @@ _GROUPS = (
 )
 
 
-def _group(row: Mapping[str, Any]) -> list[Line | str]:
+def _group(row: Mapping[str, Any]) -> list[Cell]:
     types = row["acknowledged"]
     return [
         safe(row["group_id"]),

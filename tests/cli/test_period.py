@@ -1,0 +1,75 @@
+"""--since and --until."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark.cli.period import Period, time_of
+from kshark.errors import UsageError
+from tests.packets import Packet, batch
+
+#: 2026-11-21 12:03:07.412345678 UTC.
+START = 1_795_262_587_412_345_678
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("+10s", START + 10 * SECOND),
+        ("+1.5", START + 1_500_000_000),
+        ("+250ms", START + 250_000_000),
+        ("+2m", START + 120 * SECOND),
+        ("+1h", START + 3600 * SECOND),
+        ("12:03:08", START - 412_345_678 + SECOND),
+        ("12:03:08.000000001", START - 412_345_678 + SECOND + 1),
+        ("12:04", START - 7_412_345_678 + 60 * SECOND),
+        ("2026-11-21T12:03:08Z", START - 412_345_678 + SECOND),
+        ("2026-11-21T13:03:08+01:00", START - 412_345_678 + SECOND),
+        ("2026-11-21 12:03:08.5", START - 412_345_678 + SECOND + 500_000_000),
+        ("1795262588.000000001", START - 412_345_678 + SECOND + 1),
+    ],
+)
+def test_a_time_may_be_told_in_many_ways(text: str, ns: int) -> None:
+    assert time_of(text, START) == ns
+
+
+@pytest.mark.parametrize("text", ["soon", "10s", "+10y", "25:00", "12:61", "", "2026-13-01"])
+def test_what_is_no_time_is_refused_at_once(text: str) -> None:
+    with pytest.raises(UsageError, match="is no time; write"):
+        Period(text, None)
+
+
+def numbers(since: str | None, until: str | None, seconds: list[float]) -> list[int]:
+    """Packets that come through, of a capture with packets at these seconds after its start."""
+    period = Period(since, until)
+    packets = [Packet(START + int(second * SECOND), b"x", 1) for second in seconds]
+    clipped = [period.clip(batch([packet], number)) for number, packet in enumerate(packets, 1)]
+    return [int(part.number[0]) for part in clipped if part is not None]
+
+
+def test_packets_keep_their_numbers() -> None:
+    assert numbers("+1s", "+3s", [0, 0.5, 1, 2, 2.999, 3, 4]) == [3, 4, 5]
+    assert numbers(None, "+1s", [0, 0.5, 1]) == [1, 2]
+    assert numbers("+1s", None, [0, 1, 0.5]) == [2]
+    assert numbers(None, None, [0, -5]) == [1, 2]
+
+
+def test_a_time_of_day_behind_midnight_is_the_next_day() -> None:
+    assert numbers(None, "00:10", [0, 40_000, 90_000]) == [1, 2]
+
+
+def test_one_batch_is_cut_inside() -> None:
+    whole = batch([Packet(START + n * SECOND, bytes([n] * 3), 3) for n in range(5)])
+    part = Period("+1s", "+3s").clip(whole)
+    assert part is not None
+    assert [part.buffer[o] for o in part.offset] == [1, 2]
+
+
+def test_reading_ends_well_behind_the_end() -> None:
+    period = Period(None, "+1s")
+    period.clip(batch([Packet(START, b"x", 1)]))
+    period.clip(batch([Packet(START + 5 * SECOND, b"x", 1)]))
+    assert not period.over
+    period.clip(batch([Packet(START + 12 * SECOND, b"x", 1)]))
+    assert period.over

@@ -1,0 +1,47 @@
+"""What was odd about a capture, in one short block."""
+
+from __future__ import annotations
+
+from kshark.model import Closed, Ends, Flow, Weird
+from kshark.output.notes import Notes
+from kshark.output.spans import plain
+from tests.output.messages import request, unreadable
+
+
+def closed(flow: int, service: str, size: int) -> Closed:
+    return Closed(Flow(flow, Ends("a:1", "b:2"), 1, 1, service=service, stream_bytes=[size, 0]), 9, 9, "fin")  # type: ignore[arg-type]
+
+
+def told(*events: object) -> list[str]:
+    notes = Notes()
+    notes.add(events)  # type: ignore[arg-type]
+    return [plain(line) for line in notes.lines()]
+
+
+def test_a_whole_capture_of_kafka_alone_needs_no_notes() -> None:
+    assert told(request("Metadata", 12), closed(0, "kafka", 100)) == []
+
+
+def test_a_capture_without_kafka_says_what_it_holds() -> None:
+    assert told(closed(0, "tls", 5_000), closed(1, "http", 20), closed(2, "tls", 1_000)) == [
+        "no Kafka messages: 1 connection http (20 B), 2 connections tls (6.00 kB)"
+    ]
+    assert told() == ["no Kafka messages: no TCP connections"]
+
+
+def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
+    assert told(
+        request("Metadata", 12),
+        Weird("NOT_KAFKA", "framing", 3, 1, size=20),
+        Weird("STREAM_GAP", "reassembly", 17, 1, "1448 bytes of the broker", size=1448),
+        Weird("STREAM_GAP", "reassembly", 19, 1, size=52),
+        Weird("FRAME_LENGTH_INVALID", "framing", 4, 1, "-1"),
+    ) == [
+        "FRAME_LENGTH_INVALID ×1  A length prefix is negative or beyond the limit. First: packet 4: -1",
+        "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that the capture does not hold. First: packet 17: 1448 bytes of the broker",
+        "NOT_KAFKA ×1, 20 B  A connection carries another protocol; its bytes were counted and skipped. First: packet 3",
+    ]
+
+
+def test_codes_of_messages_count_too() -> None:
+    assert told(unreadable(), unreadable()) == ["BODY_TOO_SHORT ×2, 60 B  The frame ends before the body does. First: packet 7"]
