@@ -107,6 +107,34 @@ class Batch(msgspec.Struct, gc=False):
     delete_horizon: bool | UnsetType = UNSET
 
 
+def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
+    """The batch of `size` bytes whose HEADER was unpacked; without its records."""
+    offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = header
+    batch = Batch(
+        offset,
+        size,
+        epoch,
+        magic,
+        crc,
+        crc_ok,
+        CODECS[attributes & CODEC_BITS],
+        "log_append" if attributes & LOG_APPEND else "create",
+        attributes & TRANSACTIONAL != 0,
+        attributes & CONTROL != 0,
+        last_delta,
+        base_ms,
+        max_ms,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+        [],
+    )
+    if attributes & DELETE_HORIZON:
+        batch.delete_horizon = True
+    return batch
+
+
 class LegacyBatch(msgspec.Struct, gc=False):
     """A message of a legacy set (magic 0, 1): its record, or, where it is a compressed wrapper, those inside it.
 

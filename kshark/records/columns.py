@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, Record, RecordSizes, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, Span
 from kshark.records.loop import NO_HEADERS
 from kshark.records.rows import LOST, HeaderRows, Int64s, Rows
 from kshark.records.slices import slices
@@ -83,17 +83,14 @@ class Columns:
             self._headers(buffer, rows.headers) if rows.headers else repeat(NO_HEADERS),
         )
 
-    def _headers(self, buffer: bytes, rows: HeaderRows) -> list[Headers]:
-        names = self._names
-        keys = [names[key] for key in slices(buffer, rows.key, rows.key_end)]
-        bounds = zip(rows.value.tolist(), rows.value_end.tolist(), strict=True)
-        values: list[Any]
-        if self._payload:
-            values = [buffer[i:j] if j >= 0 else None for i, j in bounds]
-        else:
-            values = [j - i if j >= 0 else None for i, j in bounds]
-        pairs = list(zip(keys, values, strict=True))
-        return [pairs[i:j] if i < j else NO_HEADERS for i, j in zip(rows.first.tolist(), (rows.first + rows.count).tolist(), strict=True)]
+    def _headers(self, buffer: bytes, rows: HeaderRows) -> Iterable[Sequence[tuple[str, Any]]]:
+        keys = map(self._names.__getitem__, slices(buffer, rows.key.start, rows.key.end))
+        pairs = list(zip(keys, rows.value.contents(buffer) if self._payload else rows.value.sizes(), strict=True))
+        each = int(rows.count[0])
+        if each and (rows.count == each).all():
+            return zip(*[iter(pairs)] * each, strict=True)
+        bounds = zip(rows.first.tolist(), (rows.first + rows.count).tolist(), strict=True)
+        return [pairs[i:j] if i < j else NO_HEADERS for i, j in bounds]
 
 
 def _column(values: Iterable[int]) -> Int64s:

@@ -32,4 +32,5 @@ def attach(fault: Fault, message: Message) -> None:
         return
     else:
         message.weird.append(fault.code)
-    message.detail = f"{message.detail}; {fault.detail}" if message.detail else fault.detail
+    detail = f"{fault.code}: {fault.detail}"
+    message.detail = f"{message.detail}; {detail}" if message.detail else detail

@@ -24,8 +24,8 @@ LEAST_MESSAGE: Final = {0: MESSAGE.size + 8, 1: MESSAGE.size + 16}
 #: zstd came with magic 2 (KIP-110).
 LAST_CODEC: Final = 3
 
-#: Decompresses (codec, bytes, where they stand); None where it cannot, having said so itself.
-Decompress = Callable[[int, bytes, str], bytes | None]
+#: Decompresses (codec, bytes, offset of the wrapper); None where it cannot, having said so itself.
+Decompress = Callable[[int, bytes, int], bytes | None]
 
 
 class LegacyMessage(NamedTuple):
@@ -76,7 +76,7 @@ def _unwrap(wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, al
         return [], [Fault("CODEC_INVALID", f"{here}: codec {codec} in magic {wrapper.magic}")]
     if wrapper.value is None:
         return [], [Fault("RECORD_INVALID", f"{here}: a wrapper without content")]
-    data = decompress(codec, wrapper.value, here)
+    data = decompress(codec, wrapper.value, wrapper.offset)
     if data is None:
         return [], []
     inner, faults = _inner_messages(data, wrapper.magic, here, allowance)

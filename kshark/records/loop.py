@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from kshark.records.batch import AnyRecord, Headers, MakeRecord, Span
 from kshark.records.control import read_control
 from kshark.records.faults import Fault
@@ -29,6 +31,7 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
     faults: list[Fault] = []
     last_delta = -1
     in_order = True
+    untyped = False
     here = f"batch at offset {batch.base_offset}"
     while position < stop:
         if len(records) == allowance:
@@ -47,11 +50,11 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
         record = make(int64(batch.base_offset + delta), when, key, value, headers)
         if batch.control:
             control = read_control(key, value)
-            if control is None:
-                faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
-            else:
-                record.control = control
+            untyped = untyped or control is None
+            record.control = UNSET if control is None else control
         records.append(record)
+    if untyped:
+        faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
     if len(records) != batch.count:
         faults.append(Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {len(records)} there"))
     if not in_order:

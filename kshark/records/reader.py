@@ -17,14 +17,9 @@ from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
     CODEC_BITS,
-    CODECS,
-    CONTROL,
-    DELETE_HORIZON,
     HEADER,
-    LOG_APPEND,
     LOG_OVERHEAD,
     MAGIC_AT,
-    TRANSACTIONAL,
     AnyBatch,
     Batch,
     MakeRecord,
@@ -32,6 +27,7 @@ from kshark.records.batch import (
     RecordsField,
     Span,
     UnknownBatch,
+    batch_of,
     sizes_only,
 )
 from kshark.records.columns import Columns, fits_columns
@@ -42,7 +38,7 @@ from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 
 #: Records in all spans of one buffer from which columns are faster than the loop.
-COLUMNS_FROM: Final = 40
+COLUMNS_FROM: Final = 64
 #: The buffer of a span whose records were decompressed, until `fill` knows it.
 ARENA: Final = b""
 OFFSET_AND_LENGTH: Final = Struct(">qi")
@@ -183,67 +179,46 @@ class RecordsReader:
             self._fault("LEGACY_MAGIC", f"{here}: magic {magic}")
             batch, faults = read_legacy(buffer[position : position + size], self._make, self._decompress_now, self._records_left)
             self._records_left -= len(batch.records)
-            self._faults = {fault.code: fault for fault in faults} | self._faults
+            for fault in faults:
+                self._fault(*fault)
             batches.append(batch)
         return position + size
 
     def _batch(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> Batch:
-        base_offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = header
-        codec = attributes & CODEC_BITS
         view = memoryview(buffer)
-        crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == crc
-        batch = Batch(
-            base_offset,
-            stop - position,
-            epoch,
-            magic,
-            crc,
-            crc_ok,
-            CODECS[codec],
-            "log_append" if attributes & LOG_APPEND else "create",
-            attributes & TRANSACTIONAL != 0,
-            attributes & CONTROL != 0,
-            last_delta,
-            base_ms,
-            max_ms,
-            producer,
-            producer_epoch,
-            sequence,
-            count,
-            [],
-        )
-        if attributes & DELETE_HORIZON:
-            batch.delete_horizon = True
+        crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
+        batch = batch_of(header, stop - position, crc_ok)
+        codec = header[5] & CODEC_BITS
         if not crc_ok:
-            self._fault("BATCH_CRC", f"batch at offset {base_offset}")
+            self._fault("BATCH_CRC", f"batch at offset {batch.base_offset}")
         start = position + HEADER.size
         if codec == 0:
             self._pend(Span(buffer, start, stop, batch))
         elif codec >= CODEC_COUNT:
-            self._fault("CODEC_INVALID", f"batch at offset {base_offset}: codec {codec}")
+            self._fault("CODEC_INVALID", f"batch at offset {batch.base_offset}: codec {codec}")
         else:
-            size = self._decompress(codec, view[start:stop], f"batch at offset {base_offset}")
+            size = self._decompress(codec, view[start:stop], batch.base_offset)
             if size is not None:
                 self._pend(Span(ARENA, self._arena.used - size, self._arena.used, batch))
         return batch
 
-    def _decompress(self, codec: int, data: memoryview, here: str) -> int | None:
+    def _decompress(self, codec: int, data: memoryview, offset: int) -> int | None:
         """Adds what comes out to the arena; how many bytes, None where it cannot be done."""
         if self._arena.used > limits.PENDING_RECORD_BYTES:
             self._fill()
         try:
             size = self._arena.add(codec, data, self._bytes_left)
         except RoomExceeded:
-            self._fault("DECOMPRESSION_LIMIT", here)
+            self._fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}")
             return None
         except DecompressionFailed as error:
-            self._fault("DECOMPRESSION_FAILED", f"{here}: {error}")
+            self._fault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}")
             return None
         self._bytes_left -= size
         return size
 
-    def _decompress_now(self, codec: int, data: bytes, here: str) -> bytes | None:
-        size = self._decompress(codec, memoryview(data), here)
+    def _decompress_now(self, codec: int, data: bytes, offset: int) -> bytes | None:
+        size = self._decompress(codec, memoryview(data), offset)
         return None if size is None else self._arena.take(self._arena.used - size)
 
     def _pend(self, span: Span) -> None:

@@ -6,7 +6,8 @@ field ends where the record does. What does not fit is emptied before Python's o
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ UInt8s = NDArray[np.uint8]
 MOST_HEADERS: Final = 64
 #: A position behind every buffer: where damage leads to.
 LOST: Final = 1 << 60
+T = TypeVar("T")
 ZIGZAG: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(128)], np.int64)
 
 
@@ -58,8 +60,8 @@ class Rows:
         size, at = signed(data, begin, VARINT)
         self.timestamp_delta, at_offset = signed(data, at + 1, VARLONG)
         self.offset_delta, at_key = signed(data, at_offset, VARINT)
-        self.key = Sized(data, at_key)
-        self.value = Sized(data, self.key.end)
+        self.key = sized(data, at_key)
+        self.value = sized(data, self.key.end)
         count, at_headers = signed(data, self.value.end, VARINT)
         self.headers: HeaderRows | None = HeaderRows(data, count, at_headers, end) if count.any() else None
         self.fit: Bools = (at + size == end) & ((self.headers.end if self.headers else at_headers) == end)
@@ -70,37 +72,44 @@ class Rows:
                 self.headers.empty(~self.fit)
 
 
-class Sized:
-    """Bytes behind their length, of many records: `start` to `end`, `null` where the length is negative."""
+class Pieces:
+    """Bytes of many records, or of their headers: each from `start` to `end`, or `null`."""
 
-    __slots__ = ("end", "null", "size", "start")
+    __slots__ = ("end", "null", "start")
 
-    def __init__(self, data: UInt8s, position: Int64s) -> None:
-        self.size, self.start = signed(data, position, VARINT)
-        self.null = self.size < 0
-        self.end = self.start + np.maximum(self.size, 0)
+    def __init__(self, start: Int64s, end: Int64s, null: Bools) -> None:
+        self.start, self.end, self.null = start, end, null
 
     def empty(self, which: Bools) -> None:
         self.start[which] = 0
         self.end[which] = 0
 
-    def contents(self, buffer: bytes) -> list[bytes | None]:
+    def contents(self, buffer: bytes) -> Sequence[bytes | None]:
         if self.null.all():
             return [None] * len(self.null)
-        out: list[bytes | None] = [*slices(buffer, self.start, self.end)]
-        for i in np.flatnonzero(self.null).tolist():
-            out[i] = None
-        return out
+        return _with_nulls(slices(buffer, self.start, self.end), self.null)
 
-    def sizes(self) -> list[int | None]:
-        out: list[int | None] = self.size.tolist()
-        for i in np.flatnonzero(self.null).tolist():
-            out[i] = None
-        return out
+    def sizes(self) -> Sequence[int | None]:
+        return _with_nulls((self.end - self.start).tolist(), self.null)
+
+
+def _with_nulls(values: Sequence[T], null: Bools) -> Sequence[T | None]:
+    if not null.any():
+        return values
+    out: list[T | None] = [*values]
+    for i in np.flatnonzero(null).tolist():
+        out[i] = None
+    return out
+
+
+def sized(data: UInt8s, position: Int64s) -> Pieces:
+    """Bytes behind their length; any negative length is null."""
+    size, start = signed(data, position, VARINT)
+    return Pieces(start, start + np.maximum(size, 0), size < 0)
 
 
 class HeaderRows:
-    """The headers of records, all first ones in one step, then all second ones; `count` of record i begin at slot `first[i]`."""
+    """The headers of records, all first ones walked in one step, then all second ones; record i has `count[i]` from slot `first[i]` on."""
 
     def __init__(self, data: UInt8s, count: Int64s, position: Int64s, end: Int64s) -> None:
         wrong = (count < 0) | (count > MOST_HEADERS)
@@ -108,20 +117,21 @@ class HeaderRows:
         self.count = np.where(wrong, 0, count)
         self.first = np.cumsum(self.count) - self.count
         total = int(self.count.sum())
-        self.key, self.key_end, self.value, self.value_end = np.empty((4, total), np.int64)
+        self.key = Pieces(np.empty(total, np.int64), np.empty(total, np.int64), np.zeros(total, np.bool_))
+        self.value = Pieces(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.bool_))
         rows = np.flatnonzero(self.count)
         step = 0
         while rows.size:
             slot = self.first[rows] + step
-            key = Sized(data, self.end[rows])
-            value = Sized(data, np.where(key.null, LOST, key.end))
-            self.key[slot], self.key_end[slot] = key.start, key.end
-            self.value[slot], self.value_end[slot] = value.start, np.where(value.null, -1, value.end)
+            key = sized(data, self.end[rows])
+            value = sized(data, np.where(key.null, LOST, key.end))
+            self.key.start[slot], self.key.end[slot] = key.start, key.end
+            self.value.start[slot], self.value.end[slot], self.value.null[slot] = value.start, value.end, value.null
             self.end[rows] = value.end
             step += 1
             rows = rows[self.count[rows] > step]
 
     def empty(self, which: Bools) -> None:
         slots = np.repeat(which, self.count)
-        for column in (self.key, self.key_end, self.value, self.value_end):
-            column[slots] = 0
+        self.key.empty(slots)
+        self.value.empty(slots)

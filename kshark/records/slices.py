@@ -18,7 +18,7 @@ TOGETHER: Final = 60
 def slices(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
     """`buffer[start:end]` for each pair, all inside the buffer."""
     size = end - start
-    if LONG * len(size) < size.sum():
+    if not len(size) or LONG * len(size) < size.sum():
         return _one_by_one(buffer, start, end)
     of_size = np.bincount(size)
     sizes = np.flatnonzero(of_size)
