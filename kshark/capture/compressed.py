@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 from kshark.errors import UnreadableInput
 
 READ_BYTES: Final = 1 << 18
+#: Bytes decompressed at once: so many before a damaged place may be lost.
+STEP_BYTES: Final = 1 << 17
 
 
 class Input(Protocol):
@@ -26,6 +28,10 @@ class Input(Protocol):
         """At least one byte and at most `size`, what is there without waiting for more; nothing at the end."""
 
     def close(self) -> None: ...
+
+
+#: Gives a decompressor of one stream (gzip: member, zstd: frame), and what it raises on damage.
+Make = Callable[[], tuple[Any, type[Exception]]]
 
 
 class Gunzip:
@@ -53,12 +59,12 @@ class Gunzip:
         return piece
 
 
-def gzip() -> tuple[Any, type[Exception]]:
+def unzip() -> tuple[Any, type[Exception]]:
     """A decompressor of one gzip member, and what it raises. RFC 1952."""
     return Gunzip(), zlib.error
 
 
-def zstd() -> tuple[Any, type[Exception]]:
+def unzstd() -> tuple[Any, type[Exception]]:
     """A decompressor of one zstd frame, and what it raises. RFC 8878; in the standard library from Python 3.14 on."""
     try:
         if sys.version_info >= (3, 14):
@@ -70,14 +76,17 @@ def zstd() -> tuple[Any, type[Exception]]:
     return zstd.ZstdDecompressor(), zstd.ZstdError
 
 
-#: How compressed files begin, and what opens them.
-COMPRESSIONS: Final[dict[bytes, Callable[[], tuple[Any, type[Exception]]]]] = {b"\x1f\x8b": gzip, b"\x28\xb5\x2f\xfd": zstd}
+#: How compressed files begin, what that is called, what opens one.
+COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
+    b"\x1f\x8b": ("gzip", unzip),
+    b"\x28\xb5\x2f\xfd": ("zstd", unzstd),
+}
 
 
 class Decompressed:
     """An input that decompresses another one, whose first bytes are `head`. Streams one behind the other are read as one."""
 
-    def __init__(self, compressed: Input, head: bytes, make: Callable[[], tuple[Any, type[Exception]]]) -> None:
+    def __init__(self, compressed: Input, head: bytes, make: Make) -> None:
         self.fault: tuple[str, str] | None = None
         self._compressed = compressed
         self._make = make
@@ -90,13 +99,29 @@ class Decompressed:
         return self._compressed.bytes_read
 
     def read(self, size: int) -> bytes:
+        pieces: list[bytes] = []
+        left = size
+        while left > 0 and (piece := self._step(min(left, STEP_BYTES), wait=not pieces)):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces) if len(pieces) != 1 else pieces[0]
+
+    def close(self) -> None:
+        self._compressed.close()
+
+    def _step(self, size: int, wait: bool) -> bytes:
+        """At least one byte; nothing at the end, and where more input is needed and must not be waited for."""
         while not self._over:
-            if self._stream.eof and not self._next_stream():
+            if self._stream.eof and not (wait and self._next_stream()):
                 break
-            data = self._input() if self._stream.needs_input else b""
-            if not data and self._stream.needs_input:
-                self._end("COMPRESSED_CUT", "the compressed data ends early")
-                break
+            data = b""
+            if self._stream.needs_input:
+                if not wait:
+                    break
+                data = self._input()
+                if not data:
+                    self._end("COMPRESSED_CUT", "the compressed data ends early")
+                    break
             try:
                 piece: bytes = self._stream.decompress(data, size)
             except self._error as error:
@@ -105,9 +130,6 @@ class Decompressed:
             if piece:
                 return piece
         return b""
-
-    def close(self) -> None:
-        self._compressed.close()
 
     def _input(self) -> bytes:
         data, self._head = self._head, b""

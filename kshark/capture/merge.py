@@ -135,13 +135,17 @@ def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch |
             bound = min(lane.last_key() for lane in active)
             if waiting:
                 bound = min(bound, (waiting[0].starts_ns, waiting[0].index))
+            told = numbering.forgotten
             batch = _take(active, bound, number, numbering)
             number = int(batch.number[-1])
             yield batch
+            if numbering.forgotten and not told:
+                detail = f"more than {numbering.limit} changes from file to file"
+                yield Weird("FRAME_NUMBERS_FORGOTTEN", "capture", number, int(batch.time_ns[-1]), detail)
             arriving = [lane for lane in active if lane.taken == len(lane.keys)]
         for lane in arriving:
             yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
-        active = [lane for lane in active if lane.batch is not None]
+        active = sorted((lane for lane in active if lane.batch is not None), key=lambda lane: lane.index)
 
 
 def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> PacketBatch:

@@ -24,7 +24,7 @@ class Numbering:
     def __init__(self, names: Sequence[str], limit: int = NUMBERING_RUNS) -> None:
         self.names = names
         self.forgotten = False
-        self._limit = limit
+        self.limit = limit
         self._number, self._file, self._frame = array("q"), array("q"), array("q")
 
     def add(self, number: Int64s, file: Int64s, frame: Int64s) -> None:
@@ -35,7 +35,7 @@ class Numbering:
             begins[0] = False
         for column, values in ((self._number, number), (self._file, file), (self._frame, frame)):
             column.frombytes(values[begins].astype(np.int64).tobytes())
-        if len(self._number) > self._limit:
+        if len(self._number) > self.limit:
             self.forgotten = True
             for column in (self._number, self._file, self._frame):
                 del column[: len(column) // 2]

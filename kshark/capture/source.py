@@ -120,11 +120,11 @@ class Capture:
         try:
             head = _head(self._input)
             packed = ""
-            for magic, make in COMPRESSIONS.items():
+            for magic, (called, make) in COMPRESSIONS.items():
                 if head.startswith(magic):
                     self._input = Decompressed(self._input, head, make)
                     head = _head(self._input)
-                    packed = f"{make.__name__} of "
+                    packed = f"{called} of "
                     break
         except (OSError, UnreadableInput) as error:
             raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
@@ -132,8 +132,9 @@ class Capture:
             return head, PcapReader()
         if head[:HEAD] == MAGIC:
             return head, PcapngReader()
-        fault = f" ({self._input.fault[1]})" if self._input.fault else ""
-        raise UnreadableInput(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}{fault}")
+        if self._input.fault is not None and not head:
+            raise UnreadableInput(f"{self.name}: nothing can be decompressed: {self._input.fault[1]}")
+        raise UnreadableInput(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
 
 
 def open_capture(path: str | Path) -> Capture:
