@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kshark.analysis import Analyzer
+from kshark.analysis import APIS, Analyzer, in_packet_order
 from kshark.anomaly import CATALOGUE
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.source import Source, print_notes, sources
@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     chosen = selection(args)
     violated = False
-    for source in sources(args, Options(records=False)):
+    for source in sources(args, Options(records=False, bodies=APIS)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
         tally = _check(source, args, chosen, sink)
@@ -60,7 +60,7 @@ def _check(source: Source, args: Namespace, chosen: Chosen, sink: Sink) -> Tally
     analyzer = Analyzer()
     found = [finding for page in source for event in page for finding in analyzer.feed(event) if chosen(finding)]
     found += filter(chosen, analyzer.close())
-    found.sort(key=lambda finding: (finding.packet, finding.code))
+    found = in_packet_order(found)
     seen = dict(analyzer.summary())
     tally = Tally()
     for finding in found:

@@ -8,13 +8,14 @@ from argparse import Namespace
 from collections.abc import Iterable
 
 from dissectors.enums import ErrorCode
+from kshark.analysis import REASONS
 from kshark.anomaly import CATALOGUE
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
 from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.layouts import api_lines
 from kshark.output.sink import Sink
-from kshark.output.spans import DIM, Line
+from kshark.output.spans import CODE, DIM, PLAIN, Line
 from kshark.registry import Registry
 
 EXAMPLES = (
@@ -55,6 +56,8 @@ def explained(name: str, registry: Registry) -> Iterable[Line]:
         return code_lines(CATALOGUE[upper])
     if upper in ErrorCode.__members__:
         return error_lines(ErrorCode[upper])
+    if name.lower() in REASONS:
+        return [[(name.lower(), CODE), ("  why a finding is unknown", DIM)], [(REASONS[name.lower()], PLAIN)]]
     if upper == "TABLES":
         return table_lines()
     if upper == "FIELDS":
@@ -63,7 +66,7 @@ def explained(name: str, registry: Registry) -> Iterable[Line]:
         return _numbered(int(name), registry)
     key = registry.find(name)
     if key is None:
-        known = [*CATALOGUE, *ErrorCode.__members__, *registry.names().values(), "tables", "fields"]
+        known = [*CATALOGUE, *REASONS, *ErrorCode.__members__, *registry.names().values(), "tables", "fields"]
         spelled = {each.lower(): each for each in known}
         close = close_to(name.lower(), spelled)
         hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kshark.analysis import REASONS
 from kshark.anomaly import CATALOGUE
 from kshark.model import Finding
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, plain
@@ -30,7 +31,8 @@ def finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
         yield from wrapped.text(entry.text, PLAIN)
     yield from wrapped.text(safe(finding.argument), VALUE)
     if finding.unknown_because is not None:
-        yield from wrapped.text(f"not proved: {safe(finding.unknown_because)}", WARN)
+        meaning = REASONS.get(finding.unknown_because)
+        yield from wrapped.text(f"not proved: {finding.unknown_because}{', ' + meaning if meaning else ''}", WARN)
     yield from wrapped.text(_next_step(finding), DIM)
     yield []
 
@@ -91,7 +93,7 @@ class Tally:
         self.verdicts[finding.verdict] += 1
         self.codes[finding.code] += 1
         if finding.verdict == "unknown":
-            self.reasons[(finding.unknown_because or "unknown").partition(":")[0]] += 1
+            self.reasons[finding.unknown_because or "unknown"] += 1
 
     def summary(self, seen: Mapping[str, Any]) -> dict[str, Any]:
         """The last JSON line: what was seen (sessions, exchanges, gaps), what was found."""

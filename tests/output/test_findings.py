@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshark.analysis import REASONS
 from kshark.model import Finding, Witness
 from kshark.output.findings import Tally, finding_lines, verdict
 from kshark.output.spans import plain
@@ -54,9 +55,9 @@ def test_a_violation_says_who_what_and_the_next_step() -> None:
 
 
 def test_an_unknown_says_what_could_not_be_proved() -> None:
-    lines = told(finding(verdict="unknown", severity="warn", unknown_because="gap: 1448 bytes missing before packet 90410"))
-    assert lines[0] == "12:03:07.412  EPOCH_SKIP_AHEAD  unknown, perhaps client billing-3 · skip_after_timeout"
-    assert "              not proved: gap: 1448 bytes missing before packet 90410" in lines
+    lines = told(finding(verdict="unknown", severity="warn", blame="unknown", unknown_because="gap"))
+    assert lines[0] == "12:03:07.412  EPOCH_SKIP_AHEAD  unknown · skip_after_timeout"
+    assert f"              not proved: gap, {REASONS['gap']}" in lines
 
 
 def test_a_note_blames_nobody() -> None:

@@ -1,0 +1,54 @@
+"""`kshark sessions`: share sessions, one per (broker, group, member) and opening."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from kshark.analysis import APIS, Analyzer
+from kshark.cli.parser import Parser, add_captures, add_format
+from kshark.cli.source import Source, print_notes, sources
+from kshark.output.sessions import session_lines, steps_lines, total_line
+from kshark.output.sink import Sink
+from kshark.pipeline import Options
+
+EXAMPLES = (
+    "kshark sessions trace.pcap",
+    "kshark sessions trace.pcap -V",
+    "kshark sessions trace.pcap -T json | jq 'select(.rejected != {})'",
+)
+
+
+def arguments(parser: Parser) -> None:
+    add_captures(parser)
+    add_format(parser, "text", "json")
+    parser.add_argument("-V", dest="verbose", action="store_true", help="a row for every request: its epoch, the one expected, the outcome")
+
+
+def run(args: Namespace) -> int:
+    sink = Sink(sys.stdout)
+    for source in sources(args, Options(records=False, bodies=APIS)):
+        if args.each and args.format == "text":
+            sink.text(f"== {source.name}\n")
+        _show(source, args, sink)
+        print_notes(source, heading=args.each)
+    return 0
+
+
+def _show(source: Source, args: Namespace, sink: Sink) -> None:
+    analyzer = Analyzer(steps=args.verbose)
+    for page in source:
+        for event in page:
+            for _ in analyzer.feed(event):  # findings are `kshark check`'s
+                pass
+    for _ in analyzer.close():
+        pass
+    sessions = analyzer.sessions()
+    if args.format == "json":
+        sink.json([] if args.quiet else sessions)
+        return
+    if args.verbose and not args.quiet:
+        sink.lines(line for session in sessions for line in steps_lines(session, sink.width))
+    elif not args.quiet:
+        sink.lines(session_lines(sessions, sink.width))
+    sink.lines([total_line(sessions)])

@@ -1,0 +1,137 @@
+"""Share sessions for a person: a row for each, and on request its steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from dissectors.enums import ErrorCode
+from kshark.analysis import SessionStep, ShareSession
+from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line
+from kshark.output.text_table import Cell, Column, table
+from kshark.output.units import clock, counted, duration, number, safe
+
+#: Of what the sessions' ends are: those that nobody asked for stand out.
+_ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
+_OUTCOMES: Final = {"not found": ERROR, "wrong epoch": ERROR, "overtaken": ERROR, "refused": ERROR, "unanswered": WARN, "reopened": WARN}
+
+_COLUMNS: Final = (
+    Column("group", elastic=True),
+    Column("member", elastic=True),
+    Column("broker"),
+    Column("#", right=True),
+    Column("opened"),
+    Column("lasted", right=True),
+    Column("ended"),
+    Column("epochs", right=True),
+    Column("requests", right=True),
+    Column("refused", elastic=True),
+    Column("conns", right=True),
+)
+
+
+def session_lines(sessions: Sequence[ShareSession], width: int | None) -> Iterator[Line]:
+    """The table; nothing where there are none."""
+    if sessions:
+        yield from table(_COLUMNS, [_row(session) for session in sessions], width)
+
+
+def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:
+    """A session's head, then a row for each of its requests; an empty line at the end."""
+    yield [
+        ("group ", LABEL),
+        (_name(session.group_id), VALUE),
+        ("  member ", LABEL),
+        (_name(session.member_id), VALUE),
+        ("  broker ", LABEL),
+        (session.broker, VALUE),
+        (f"  session {session.session}", API),
+    ]
+    yield [
+        ("  opened ", LABEL),
+        (_opened(session), VALUE),
+        ("  ended ", LABEL),
+        _ended(session),
+        (f"  {counted(session.requests, 'request')}, {number(session.accepted)} accepted", DIM),
+    ]
+    if session.steps is not UNSET:
+        yield from table(_STEPS, [_step(step) for step in session.steps], width, indent=2)
+    yield []
+
+
+def total_line(sessions: Iterable[ShareSession]) -> Line:
+    """`12 sessions: 7 final_epoch, 5 open; 2 requests refused`."""
+    ends: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for session in sessions:
+        ends[session.closed.how if session.closed is not None else "never opened"] += 1
+        refused.update(session.rejected)
+    told = ", ".join(f"{number(count)} {how}" for how, count in ends.most_common())
+    line: Line = [(counted(sum(ends.values()), "session"), API), (f": {told}" if told else "", PLAIN)]
+    if refused:
+        line.append((f"; {counted(sum(refused.values()), 'request')} refused ({_codes(refused)})", ERROR))
+    return line
+
+
+def _row(session: ShareSession) -> list[Cell]:
+    opened, closed = session.opened, session.closed
+    lasted = duration(closed.time_ns - opened.time_ns) if opened is not None and closed is not None else ""
+    epochs = str(session.first_epoch) if session.requests == 1 else f"{session.first_epoch} to {session.last_epoch}"
+    return [
+        _name(session.group_id),
+        _name(session.member_id),
+        session.broker,
+        str(session.session),
+        [(_opened(session), PLAIN if opened is not None else DIM)],
+        lasted,
+        [_ended(session)],
+        epochs,
+        number(session.requests),
+        [(_codes(session.rejected), ERROR)],
+        number(session.connections),
+    ]
+
+
+def _name(text: str | None) -> str:
+    return "null" if text is None else safe(text)
+
+
+def _opened(session: ShareSession) -> str:
+    return "not seen" if session.opened is None else clock(session.opened.time_ns, 3)
+
+
+def _ended(session: ShareSession) -> tuple[str, str]:
+    how = session.closed.how if session.closed is not None else "never opened"
+    return how, _ENDS.get(how, WARN)
+
+
+def _codes(rejected: dict[str, int] | Counter[str]) -> str:
+    return ", ".join(f"{code} ×{number(count)}" for code, count in rejected.items())
+
+
+_STEPS: Final = (
+    Column("packet", right=True),
+    Column("request"),
+    Column("epoch", right=True),
+    Column("expected", right=True),
+    Column("outcome"),
+    Column("error", elastic=True),
+)
+
+
+def _step(step: SessionStep) -> list[Cell]:
+    expected = step.expected
+    due = "?" if expected is None else " or ".join(map(str, expected)) if isinstance(expected, list) else str(expected)
+    error = step.error_code
+    names = {member.value: member.name for member in ErrorCode}
+    return [
+        str(step.packet),
+        step.api,
+        str(step.epoch),
+        [(due, DIM)],
+        [(step.outcome, _OUTCOMES.get(step.outcome, PLAIN))],
+        [(f"{error} {names.get(error, '')}".rstrip() if error else "", ERROR)],
+    ]

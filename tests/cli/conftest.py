@@ -1,0 +1,13 @@
+"""What every test of a command needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Run, runner
+
+
+@pytest.fixture
+def kshark(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`kshark("read", path)`: the command, in this process."""
+    return runner(capsys)

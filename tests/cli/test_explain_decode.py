@@ -1,0 +1,124 @@
+"""`kshark explain` and `kshark decode`."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kshark as face
+from tests.cli.command import Run
+
+TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
+ACKNOWLEDGE: dict[str, Any] = {
+    "group_id": "g",
+    "member_id": None,
+    "share_session_epoch": 5,
+    "topics": [
+        {
+            "topic_id": TOPIC,
+            "partitions": [
+                {"partition_index": 0, "acknowledgement_batches": [{"first_offset": 1, "last_offset": 2, "acknowledge_types": [1]}]}
+            ],
+        }
+    ],
+}
+
+
+def test_explain_knows_everything_by_its_name(kshark: Run) -> None:
+    done = kshark("explain", "epoch_skip_ahead", "sharefetch", "invalid_record_state", "121", "hidden_traffic", "tables", "fields")
+    assert done.code == 0
+    for head in (
+        "EPOCH_SKIP_AHEAD  rule 20",
+        "ShareFetch  API 78",
+        "121 INVALID_RECORD_STATE  not retriable",
+        "hidden_traffic  why",
+        "share_requests  one row per",
+        "  kafka.latency_ms ",
+    ):
+        assert head in done.out
+
+
+def test_explain_alone_lists_the_catalogue(kshark: Run) -> None:
+    assert "  EPOCH_SKIP_AHEAD " in kshark("explain").out
+
+
+def test_a_number_is_an_error_and_its_api_is_named_beside_it(kshark: Run) -> None:
+    assert kshark("explain", "78").lines[-1] == "API 78 is ShareFetch: kshark explain ShareFetch"
+    assert kshark("explain", "-1").lines[0] == "-1 UNKNOWN_SERVER_ERROR  not retriable"
+
+
+def test_an_api_lists_the_errors_that_share_groups_know(kshark: Run) -> None:
+    assert "  123 INVALID_SHARE_SESSION_EPOCH" in kshark("explain", "ShareAcknowledge").lines
+
+
+def body(tmp_path: Path, data: bytes) -> Path:
+    path = tmp_path / "body"
+    path.write_bytes(data)
+    return path
+
+
+ENCODED = face.encode(79, 1, "request", ACKNOWLEDGE)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ENCODED,
+        ENCODED.hex().encode(),
+        ENCODED.hex(" ").upper().encode() + b"\n",
+        ENCODED.hex(":").encode(),
+        b"0x" + ENCODED.hex(" 0x"[:1]).encode(),
+    ],
+    ids=["raw", "hex", "spaced", "colons", "0x"],
+)
+def test_a_body_is_decoded_whatever_it_is_written_in(kshark: Run, tmp_path: Path, data: bytes) -> None:
+    done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, data))
+    assert (done.code, done.err) == (0, "")
+    assert done.json == [ACKNOWLEDGE]
+
+
+def test_standard_input_is_read_where_no_file_is_named(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(ENCODED.hex().encode())))
+    assert kshark("decode", "79", "1", "request").json == [ACKNOWLEDGE]
+
+
+def test_a_header_in_front_is_shown_too(kshark: Run, tmp_path: Path) -> None:
+    framed = struct.pack(">hhih", 79, 1, 12, 2) + b"c1\0" + ENCODED
+    done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, framed), "--header")
+    assert done.json[0]["header"] == {"request_api_key": 79, "request_api_version": 1, "correlation_id": 12, "client_id": "c1"}
+    assert done.json[0]["body"] == ACKNOWLEDGE
+
+
+def test_a_header_of_another_message_is_refused(kshark: Run, tmp_path: Path) -> None:
+    framed = struct.pack(">hhih", 78, 1, 12, 2) + b"c1\0" + ENCODED
+    done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, framed), "--header")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("kshark: the header says API 78 version 1, not ShareAcknowledge version 1")
+
+
+def test_a_damaged_body_shows_what_was_read_and_says_where_it_ends(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, ENCODED[:-5]))
+    assert done.code == 2
+    assert done.json[0]["group_id"] == "g"
+    assert "at byte" in done.err
+    assert "topics" in done.err
+
+
+def test_bytes_behind_the_body_are_said(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, ENCODED + b"\x07"))
+    assert done.code == 2
+    assert done.json == [ACKNOWLEDGE]
+    assert "TRAILING_BYTES" in done.err
+
+
+def test_half_a_byte_is_missing(kshark: Run, tmp_path: Path) -> None:
+    assert kshark("decode", "79", "1", "request", body(tmp_path, b"02670")).err == "kshark: 5 hex digits: one half of a byte is missing\n"
+
+
+def test_a_refused_version_is_laid_out_as_version_0(kshark: Run, tmp_path: Path) -> None:
+    refused = face.encode(18, 0, "response", {"error_code": 35, "api_keys": []})
+    assert kshark("decode", "ApiVersions", 3, "response", body(tmp_path, refused)).json == [{"error_code": 35, "api_keys": []}]
