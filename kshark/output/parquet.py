@@ -85,30 +85,19 @@ def _column(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
 
 
 class TableFile:
-    """One Parquet file of a table, written under another name until it is whole."""
+    """One Parquet file of a table, written under another name until it is whole; a later part than the first is left out when empty."""
 
-    def __init__(self, folder: Path, table: Table, part: str) -> None:
+    def __init__(self, folder: Path, table: Table, part: int = 0) -> None:
         self.rows = 0
-        self._path = folder / table.name / f"{part}.parquet"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._part = part
+        self._path = folder / table.name / f"part-{part:05}.parquet"
+        self._unfinished = self._path.with_name(f".{self._path.name}.unfinished")
         self._schema = arrow_schema(table)
-        types = {column.name: column.type for column in table.columns}
-        self._writer = pq.ParquetWriter(
-            self._unfinished,
-            self._schema,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=[name for name, type in types.items() if type == "string" and not name.endswith("_json")],
-            column_encoding={name: "DELTA_BINARY_PACKED" for name, type in types.items() if type in _INTEGERS},
-            write_page_index=True,
-        )
+        self._types = {column.name: column.type for column in table.columns}
+        self._writer: pq.ParquetWriter | None = None
         self._pending: list[tuple[Any, ...]] = []
         self._pending_bytes = 0
         self._chunks: list[pa.RecordBatch] = []
-
-    @property
-    def _unfinished(self) -> Path:
-        return self._path.with_name(f".{self._path.name}.unfinished")
 
     def add(self, row: tuple[Any, ...]) -> None:
         self._pending.append(row)
@@ -123,15 +112,29 @@ class TableFile:
         if sum(len(chunk) for chunk in self._chunks) >= GROUP_ROWS or sum(chunk.nbytes for chunk in self._chunks) >= GROUP_BYTES:
             self._to_group()
 
-    def _to_group(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._chunks, self._schema), row_group_size=GROUP_ROWS)
+    def _to_group(self) -> pq.ParquetWriter:
+        writer = self._writer = self._writer or self._open()
+        writer.write_table(pa.Table.from_batches(self._chunks, self._schema), row_group_size=GROUP_ROWS)
         self._chunks = []
+        return writer
+
+    def _open(self) -> pq.ParquetWriter:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return pq.ParquetWriter(
+            self._unfinished,
+            self._schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=[name for name, type in self._types.items() if type == "string" and not name.endswith("_json")],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name, type in self._types.items() if type in _INTEGERS},
+            write_page_index=True,
+        )
 
     def close(self) -> None:
         self._to_columns()
-        self._to_group()
-        self._writer.close()
-        os.replace(self._unfinished, self._path)
+        if self.rows or self._part == 0:
+            self._to_group().close()
+            os.replace(self._unfinished, self._path)
 
 
 class TableFiles:
@@ -139,7 +142,7 @@ class TableFiles:
 
     def __init__(self, folder: Path, *, records: bool = False, part: int = 0) -> None:
         names = [name for name in TABLES if records or name != "records"]
-        self._files = {name: TableFile(folder, TABLES[name], f"part-{part:05}") for name in names}
+        self._files = {name: TableFile(folder, TABLES[name], part) for name in names}
 
     def add(self, named_rows: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         for name, row in named_rows:

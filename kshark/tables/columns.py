@@ -217,7 +217,7 @@ _FLOWS: Final = _table(
     Column("half_closed_position", "bigint", "its place among the events of the flow"),
     Column("first_request_packet", "bigint", ""),
     Column("last_request_packet", "bigint", ""),
-    Column("first_response_packet", "bigint", ""),
+    Column("first_response_packet", "bigint", "of one whose request is known"),
     Column("closed_packet", "bigint", "with which the connection ended"),
     Column("closed_ts_ns", "bigint", ""),
     Column("closed_by", "string", "client or broker: who sent the first FIN or the RST"),

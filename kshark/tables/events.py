@@ -21,7 +21,6 @@ Place = tuple[int, int, int]
 
 _FIRST: Final = -1
 _LAST: Final = 1 << 62
-_SIGNS: Final = (("first_request_packet", "request"), ("last_request_packet", "request"), ("first_response_packet", "response"))
 
 
 class Fields:
@@ -65,9 +64,8 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 
     Flows are numbered in the order of their first packets, as the engine does.
     """
-    connections = sorted(flows, key=lambda row: row["packet"])
-    timeline = Timeline({row["packet"]: number for number, row in enumerate(connections)})
-    rows = [("flows", row) for row in connections]
+    timeline = Timeline()
+    rows = [("flows", row) for row in flows]
     rows += [("exchanges", row) for row in exchanges]
     rows += [("weirds", row) for row in weirds if row["kind"] != "message"]
     for table, row in sorted(rows, key=lambda named: place_of(*named)):
@@ -78,14 +76,14 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 class Timeline:
     """Events in their order from rows that come in the order of `place_of`; holds open exchanges and connections, nothing else.
 
-    `numbers` are the flows' numbers by their first packets; where there are none, the first packet is the number. `signs`: a flow's first
-    and last request and its first response are shown as messages without a body, for those to whom not every exchange is given.
+    Flows are numbered as they come. `signs`: a flow's first and last request and first answer are shown without a body, for those to
+    whom not every exchange is given.
     """
 
-    def __init__(self, numbers: Mapping[int, int] | None = None, *, signs: bool = False) -> None:
-        self._numbers = numbers
+    def __init__(self, *, signs: bool = False) -> None:
         self._signs = signs
         self._flows: dict[int, Flow] = {}
+        self._numbered = 0
         self._to_come: list[tuple[Place, int, Event]] = []
         self._count = 0
 
@@ -122,7 +120,8 @@ class Timeline:
 
     def _open(self, row: RowMap) -> None:
         first = row["packet"]
-        flow = self._flows[first] = flow_of(first if self._numbers is None else self._numbers[first], row)
+        flow = self._flows[first] = flow_of(self._numbered, row)
+        self._numbered += 1
         self._add((first, first, _FIRST), Opened(flow, first, row["ts_ns"]))
         if row["half_closed_packet"] is not None:
             half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
@@ -130,9 +129,13 @@ class Timeline:
         closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
         self._add((closed.packet, first, _LAST), closed)
         if self._signs:
-            for column, kind in _SIGNS:
-                if row[column] is not None:
-                    self._add((row[column], first, _FIRST), sign_of(flow, kind, row[column]))
+            for packet in (row["first_request_packet"], row["last_request_packet"]):
+                if packet is not None:
+                    self._add((packet, first, _FIRST), sign_of(flow, "request", packet))
+            answer = row["first_response_packet"]
+            if answer is not None:
+                signs = sign_of(flow, "request", answer), sign_of(flow, "response", answer)
+                self._add((answer, first, _FIRST), Exchange(*signs, "answered", flow))
 
     def _exchange(self, row: RowMap, flow: Flow) -> None:
         request, response = messages_of(row, flow)

@@ -34,7 +34,7 @@ class _Connection:
     requests: dict[int, int] = field(default_factory=dict)
     half_closed: HalfClosed | None = None
     half_closed_position: int | None = None
-    #: First and last request, first response: packets that show the connection alive.
+    #: First and last request, first answer to one: packets that show the connection alive.
     first_request: int | None = None
     last_request: int | None = None
     first_response: int | None = None
@@ -49,7 +49,7 @@ class _Connection:
         if message.kind == "request":
             self.first_request = message.packet if self.first_request is None else self.first_request
             self.last_request = message.packet
-        elif message.kind == "response" and self.first_response is None:
+        elif message.request_packet is not UNSET and self.first_response is None:
             self.first_response = message.packet
 
     def direction(self, side: int | None) -> str | None:

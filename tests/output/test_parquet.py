@@ -14,7 +14,7 @@ import pytest
 from kshark.errors import UsageError
 from kshark.model import Weird
 from kshark.output import parquet
-from kshark.output.parquet import ParquetWriter, TableFile, arrow_schema, read_manifest, record_batch
+from kshark.output.parquet import ParquetWriter, TableFile, TableFiles, arrow_schema, read_manifest, record_batch
 from kshark.tables import TABLES
 from kshark.tables.types import parse_type
 
@@ -49,7 +49,7 @@ def rows_of(name: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
     rows = rows_of(name)
-    file = TableFile(tmp_path, TABLES[name], "part-00000")
+    file = TableFile(tmp_path, TABLES[name])
     for row in rows:
         file.add(row)
     file.close()
@@ -103,6 +103,13 @@ def test_an_export_that_was_not_finished_has_no_manifest(tmp_path: Path) -> None
     assert list(tmp_path.glob("*/*.parquet")) == []
     with pytest.raises(UsageError, match="not finished"):
         read_manifest(tmp_path)
+
+
+def test_a_later_part_without_rows_is_no_file(tmp_path: Path) -> None:
+    for part in (0, 1):
+        TableFiles(tmp_path, part=part).close()
+    assert len(list(tmp_path.glob("*/part-00000.parquet"))) == len(TABLES) - 1
+    assert list(tmp_path.glob("*/part-00001.parquet")) == []
 
 
 def test_an_earlier_export_is_replaced(tmp_path: Path) -> None:

@@ -1,0 +1,192 @@
+"""The command `kshark-spark`: check and export, for captures of any number and size, or for the tables of an earlier export."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kshark.cli.parser import Parser, add_format, close_to
+from kshark.errors import Error, UnreadableInput, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_analysis.check import Checked
+
+COMMANDS: Final = {
+    "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
+    "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
+}
+EXAMPLES: Final = {
+    "check": ("kshark-spark check tables/", "kshark-spark check a.pcap b.pcap -T json", "kshark-spark check captures/ --each"),
+    "export": ("kshark-spark export captures/ --each -o tables", "kshark-spark export a.pcap -o tables --master spark://host:7077"),
+}
+LOCAL: Final = "local[*]"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code: as `kshark`'s."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    words = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run(words)
+    except Error as error:
+        print(f"kshark-spark: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(words: Sequence[str]) -> int:
+    match words:
+        case [] | ["-h" | "--help" | "help", *_]:
+            width = max(map(len, COMMANDS)) + 2
+            rows = "".join(f"  {name:<{width}}{text}\n" for name, text in COMMANDS.items())
+            text = f"usage: kshark-spark COMMAND ...\n\n{rows}\nkshark-spark COMMAND --help tells more.\n"
+            print(text, end="", file=sys.stdout if words else sys.stderr)
+            return 0 if words else 2
+        case ["-V" | "--version", *_]:
+            from kshark import __version__
+
+            print(f"kshark-spark {__version__}")
+            return 0
+        case [command, *rest] if command in COMMANDS:
+            args = _parser(command).parse(rest)
+            return _check(args) if command == "check" else _export(args)
+        case [other, *_]:
+            raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
+    raise AssertionError(words)
+
+
+def _parser(command: str) -> Parser:
+    parser = Parser(command, COMMANDS[command], EXAMPLES[command])
+    parser.prog = f"kshark-spark {command}"
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="captures: pcap or pcapng files, folders of them; or one folder of tables")
+    parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument("--master", default=LOCAL, metavar="URL", help=f"where Spark runs ({LOCAL}: on this machine)")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only")
+    if command == "check":
+        from kshark.cli.check import add_selection
+
+        add_format(parser, "text", "json")
+        add_selection(parser)
+    else:
+        parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+        parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
+    return parser
+
+
+# -- check
+
+
+def _check(args: Namespace) -> int:
+    from kshark.cli.check import selection, show, verdict
+    from kshark.output.findings import Tally
+    from kshark.output.sink import Sink
+
+    chosen = selection(args)
+    sink, violated = Sink(sys.stdout), False
+    checked = _checked(args)
+    for name, one in checked.items():
+        if len(checked) > 1 and args.format == "text":
+            sink.text(f"== {name}\n")
+        tally = Tally()
+        findings = [finding for finding in one.findings if chosen(finding)]
+        for finding in findings:
+            tally.add(finding)
+        if not args.quiet:
+            show(findings, args, sink)
+        verdict(tally, one.seen, args, sink, name if len(checked) > 1 else None)
+        violated = violated or tally.verdicts["violation"] > 0
+    return int(violated)
+
+
+def _checked(args: Namespace) -> dict[str, Checked]:
+    """What was found in each capture, by the name it is shown with."""
+    from spark_analysis.check import check
+    from spark_analysis.session import open_session
+
+    folder = _tables(args.paths)
+    if folder is not None:
+        from kshark.output.parquet import read_manifest
+        from spark_analysis.tables import exported
+
+        names = [capture["name"] for capture in read_manifest(folder)["captures"]]
+        spark = open_session(args.master)
+        return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism)
+    captures = _captures(args)
+    found = _decoded(open_session(args.master), [[os.path.abspath(file) for file in files] for files in captures])
+    return {files[0]: one for files, one in zip(captures, found, strict=True)}
+
+
+def _decoded(spark: SparkSession, captures: list[list[str]]) -> list[Checked]:
+    """What was found in each capture, decoded by tasks."""
+    from kshark.analysis import APIS
+    from kshark.pipeline import Options
+    from kshark.tables.captures import capture_names
+    from spark_analysis.check import check
+    from spark_analysis.tables import decoded, tasks_of
+
+    cores = spark.sparkContext.defaultParallelism
+    rows: DataFrame = decoded(spark, tasks_of(captures, cores), Options(records=False, bodies=APIS)).persist()
+    fault = rows.where("fault is not null").select("fault").first()
+    if fault is not None:
+        raise UnreadableInput(fault[0])
+    names = capture_names(captures)
+    found = check(rows.drop("fault"), names, cores)
+    return [found[name] for name in names]
+
+
+# -- export
+
+
+def _export(args: Namespace) -> int:
+    from kshark.output.units import counted
+    from kshark.pipeline import Options
+    from spark_analysis.export import export
+    from spark_analysis.session import open_session
+
+    if args.folder is None:
+        raise UsageError("no folder given for the tables; name one with -o DIR")
+    if _tables(args.paths) is not None:
+        raise UsageError(f"{args.paths[0]} holds tables already; name captures")
+    captures = [[os.path.abspath(file) for file in files] for files in _captures(args)]
+    spark = open_session(args.master)
+    options = Options(payload=args.records)
+    rows = export(spark, captures, Path(args.folder).absolute(), options, records=args.records)
+    if not args.quiet:
+        print(f"kshark-spark: {counted(sum(rows.values()), 'row')} in {args.folder}", file=sys.stderr)
+    return 0
+
+
+# -- paths
+
+
+def _tables(paths: Sequence[str]) -> Path | None:
+    """The folder of tables, where one is named. Raises UsageError where it is not alone."""
+    from kshark.output.parquet import MANIFEST
+
+    folders = [Path(path) for path in paths if (Path(path) / MANIFEST).is_file()]
+    if folders and len(paths) > 1:
+        raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
+    return folders[0] if folders else None
+
+
+def _captures(args: Namespace) -> list[list[str]]:
+    """Files by capture: all as one, or each on its own. Raises UnreadableInput for what is no capture."""
+    from kshark.capture import open_capture
+    from kshark.capture.captures import expand
+
+    if "-" in args.paths:
+        raise UsageError("Spark's workers cannot read standard input; name files")
+    files = [str(path) for path in expand(args.paths)]
+    for file in files:
+        open_capture(file).close()
+    return [[file] for file in files] if args.each else [files]

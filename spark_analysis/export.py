@@ -1,0 +1,76 @@
+"""The export: a task for each capture, which writes its own part of every table as `kshark export` would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kshark.analysis import Analyzer
+from kshark.errors import Error, UnreadableInput
+from kshark.output.parquet import TableFiles, prepare, write_manifest
+from kshark.pipeline import Options
+from kshark.tables import Rows
+from kshark.tables.captures import capture_names
+from spark_analysis.shard import sharded_pages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What comes back of a task: how many rows it wrote, or what ended it.
+WRITTEN: Final = "fault string, name string, rows bigint"
+_SCHEMA: Final = pa.schema([("fault", pa.string()), ("name", pa.string()), ("rows", pa.int64())])
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def export(spark: SparkSession, captures: Sequence[Sequence[str]], folder: Path, options: Options, *, records: bool) -> dict[str, int]:
+    """Writes the tables into a folder that driver and workers share; gives the number of rows of each.
+
+    Raises kshark.UsageError for a folder that holds something else, UnreadableInput for a capture that cannot be read.
+    """
+    prepare(folder)
+    work = spark.range(0, len(captures), 1, len(captures))
+    written = work.mapInArrow(_writer(captures, folder, options, records), WRITTEN).collect()
+    faults = [row.fault for row in written if row.fault is not None]
+    if faults:
+        raise UnreadableInput(faults[0])
+    counts = Counter[str]()
+    for row in written:
+        counts[row.name] += row.rows
+    write_manifest(folder, captures, dict(counts))
+    return dict(counts)
+
+
+def _writer(captures: Sequence[Sequence[str]], folder: Path, options: Options, records: bool) -> Callable[[Batches], Batches]:
+    """What a worker does with the numbers of its captures."""
+    named = list(zip(capture_names(captures), captures, strict=True))
+
+    def write(batches: Batches) -> Batches:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                name, files = named[part]
+                try:
+                    counts = _write(name, files, folder, part, options, records)
+                    rows = [(None, table, count) for table, count in counts.items()]
+                except (Error, OSError) as error:
+                    rows = [(str(error), None, None)]
+                yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], schema=_SCHEMA)
+
+    return write
+
+
+def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Options, records: bool) -> dict[str, int]:
+    """One capture's part of every table."""
+    tables, rows, analyzer = TableFiles(folder, records=records, part=part), Rows(name, records=records), Analyzer()
+    for page in sharded_pages(files, options, 0, 1):
+        for event in page:
+            tables.add(rows.feed(event))
+            for finding in analyzer.feed(event):
+                tables.add(rows.feed(finding))
+    for finding in analyzer.close():
+        tables.add(rows.feed(finding))
+    return tables.close()

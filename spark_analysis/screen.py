@@ -1,0 +1,113 @@
+"""Which members can have a finding at all: a superset, by window functions, so that the machine need not look at the others.
+
+A member passes unseen only when each of its share sessions is as plain as can be: one connection, opened at most once and first, each
+request accepted with the epoch due, no partition twice, forgotten, or first listed with an acknowledgement, and at the end closed by -1, or
+still open when the capture ends. Every rule of kshark.analysis needs something else.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from spark_analysis.steps import BUCKET, MEMBER, SHARE_FETCH, TIME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: What the screen reads of a share request's body.
+_REQUEST: Final = """
+    share_session_epoch int,
+    topics array<struct<topic_id: string, partitions: array<struct<
+        partition_index: int, acknowledgement_batches: array<struct<first_offset: bigint>>>>>>,
+    forgotten_topics_data array<struct<topic_id: string>>
+"""
+_LAST_EPOCH: Final = 2_147_483_647
+
+
+def screened(steps: DataFrame) -> DataFrame:
+    """The steps of members that can have a finding, and what is common; of the others one row for each session, `clean`, to be counted."""
+    return (
+        steps.transform(with_request)
+        .transform(with_due_epoch)
+        .transform(with_oddity)
+        .transform(with_suspicion)
+        .where("kind = 'common' or suspicious or clean")
+        .withColumn("exchanges", F.when(~F.col("clean"), F.col("exchanges")))
+        .select(*BUCKET, *TIME, "clean", "exchanges", "flows", "weirds")
+    )
+
+
+def with_request(steps: DataFrame) -> DataFrame:
+    """Adds of a share request: its `epoch`, the partitions `listed`, those of them `acknowledged`, whether any are `forgotten`."""
+    body = F.when(F.col("kind") == "share", F.from_json("exchanges.request_json", _REQUEST))
+    pairs = (
+        "flatten(transform(body.topics, t -> transform(t.partitions, p -> "
+        "struct(concat_ws(':', t.topic_id, p.partition_index) as name, size(p.acknowledgement_batches) > 0 as acknowledged))))"
+    )
+    return (
+        steps.withColumn("body", body)
+        .withColumn("pairs", F.expr(pairs))
+        .withColumn("epoch", F.col("body.share_session_epoch"))
+        .withColumn("listed", F.expr("coalesce(transform(pairs, p -> p.name), array())"))
+        .withColumn("acknowledged", F.expr("coalesce(transform(filter(pairs, p -> p.acknowledged), p -> p.name), array())"))
+        .withColumn("forgotten", F.size("body.forgotten_topics_data") > 0)
+        .drop("body", "pairs")
+    )
+
+
+def with_due_epoch(steps: DataFrame) -> DataFrame:
+    """Adds `due`: what a plain session sends next (null before its first request); `opening`: the partitions of its first request where
+    that opened it; whether this is the `first` or the `last` request seen of it, and on another connection (`elsewhere`)."""
+    session = Window.partitionBy(*MEMBER, "broker").orderBy(*TIME)
+    so_far = session.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    last = F.lag("epoch").over(session)
+    return (
+        steps.withColumn("first", F.row_number().over(session) == 1)
+        .withColumn("last", F.lead("kind").over(session).isNull())
+        .withColumn("due", F.when(last == _LAST_EPOCH, F.lit(1)).when(last >= 0, last + 1))
+        .withColumn("opening", F.first(F.when(F.col("epoch") == 0, F.col("listed"))).over(so_far))
+        .withColumn("elsewhere", F.lag("flow_packet").over(session) != F.col("flow_packet"))
+    )
+
+
+def with_oddity(steps: DataFrame) -> DataFrame:
+    """Adds `odd`: a plain session has no such request; `open`: its last request, which did not close it; `leave`: of the group."""
+    epoch, error, first, last = F.col("epoch"), F.col("exchanges.error_code"), F.col("first"), F.col("last")
+    fetch = F.col("exchanges.api_key") == SHARE_FETCH
+    waits = last & (F.col("exchanges.outcome") == "unanswered")
+    fetched = F.when(first & (epoch == 0), F.array().cast("array<string>")).otherwise(F.col("opening"))
+    odd = (
+        epoch.isNull() | (epoch < -1),
+        (error.isNull() & ~waits) | (error != 0),
+        (epoch == 0) & ~(first & fetch),
+        (epoch > 0) & ~first & (F.col("due").isNull() | (epoch != F.col("due"))),
+        (epoch == -1) & (waits | ~last),
+        (epoch == -1) & fetch & (F.size("listed") > F.size("acknowledged")),
+        F.col("elsewhere"),
+        F.col("forgotten"),
+        F.size("listed") != F.size(F.array_distinct("listed")),
+        fetch & (F.size(F.array_except("acknowledged", fetched)) > 0),
+        last & (epoch != -1) & F.col("client_left"),
+    )
+    return (
+        steps.withColumn("odd", (F.col("kind") == "share") & reduce(or_, (F.coalesce(each, F.lit(False)) for each in odd)))
+        .withColumn("open", (F.col("kind") == "share") & last & (epoch != -1))
+        .withColumn("leave", (F.col("kind") == "heartbeat") & (F.get_json_object("exchanges.request_json", "$.member_epoch") == "-1"))
+    )
+
+
+def with_suspicion(steps: DataFrame) -> DataFrame:
+    """Adds `suspicious`: anything odd about the member's sessions, wherever, or that it left with one open; and `clean`: the first request
+    of a session that is not."""
+    member = Window.partitionBy(*BUCKET, "group_id", "member_id")
+    odd, is_open, leave = (F.coalesce(F.max(column).over(member), F.lit(False)) for column in ("odd", "open", "leave"))
+    return (
+        steps.withColumn("suspicious", odd | (is_open & leave))
+        .withColumn("suspicious", F.col("suspicious") & (F.col("kind") != "common"))
+        .withColumn("clean", (F.col("kind") == "share") & F.col("first") & ~F.col("suspicious"))
+    )

@@ -1,0 +1,105 @@
+"""Rows on their way to the machine: each to the bucket of its member, what is common to all members to every bucket.
+
+A bucket's rows in order are what kshark's analysis would see of a capture in which only that bucket's members take part: their share
+requests and heartbeats, every connection's beginning and end, every hole, and what brokers say of themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+METADATA: Final = 3
+API_VERSIONS: Final = 18
+SHARE_GROUP_HEARTBEAT: Final = 76
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+#: API keys whose bodies the analysis reads.
+BODIES: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE})
+
+#: The order in which events happen: packet, first packet of the flow, place among the flow's events.
+TIME: Final = ("packet", "flow_packet", "place")
+#: Where the rows of one bucket are together.
+BUCKET: Final = ("capture", "bucket")
+#: One member of a group, in one bucket.
+MEMBER: Final = (*BUCKET, "kind", "group_id", "member_id")
+
+
+def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
+    """The rows that the machine needs, each in its bucket, with its kind (share, heartbeat, common) and its place in time.
+
+    `client_left`: the client ended the request's connection in sight of the capture.
+    """
+    key = F.col("exchanges.api_key")
+    share, readable = (
+        key.isin(SHARE_FETCH, SHARE_ACKNOWLEDGE),
+        F.get_json_object("exchanges.request_json", "$.share_session_epoch").isNotNull(),
+    )
+    kind = (
+        F.when(share & readable, "share")
+        .when(key == SHARE_GROUP_HEARTBEAT, "heartbeat")
+        .when(share | key.isin(METADATA, API_VERSIONS) | F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap"), "common")
+    )
+    own = F.pmod(F.xxhash64("exchanges.group_id", "exchanges.member_id"), F.lit(buckets)).cast("int")
+    every = F.sequence(F.lit(0), F.lit(buckets - 1))
+    return (
+        rows.withColumn("kind", kind)
+        .where("kind is not null")
+        .select(
+            _any_table("capture").alias("capture"),
+            F.explode(F.when(F.col("kind") == "common", every).otherwise(F.array(own))).alias("bucket"),
+            "kind",
+            "exchanges.group_id",
+            "exchanges.member_id",
+            with_one_name(F.col("exchanges.broker"), aliases(rows)).alias("broker"),
+            _any_table("packet").alias("packet"),
+            _any_table("flow_id").alias("flow_id"),
+            F.substring_index(_any_table("flow_id"), ":", -1).cast("bigint").alias("flow_packet"),
+            F.coalesce("exchanges.request_position", "exchanges.response_position", "weirds.position", F.lit(-1)).alias("place"),
+            "exchanges",
+            "flows",
+            "weirds",
+        )
+        .join(F.broadcast(left_by_client(rows)), ["capture", "flow_id"], "left")
+    )
+
+
+def gathered(steps: DataFrame, buckets: int) -> DataFrame:
+    """Every bucket in one place: the one shuffle."""
+    return steps.repartition(buckets, *BUCKET)
+
+
+def _any_table(column: str) -> Column:
+    """A common column, of whichever table the row is."""
+    return F.coalesce(f"exchanges.{column}", f"flows.{column}", f"weirds.{column}")
+
+
+def left_by_client(rows: DataFrame) -> DataFrame:
+    """Connections that the client ended."""
+    ended = rows.where("flows.half_closed_by = 'client' or flows.closed_by = 'client'")
+    return ended.select("flows.capture", "flows.flow_id", F.lit(True).alias("client_left"))
+
+
+def aliases(rows: DataFrame) -> dict[str, str]:
+    """Addresses that Metadata shows to be one broker's, each with the one that stands for all; most captures have none."""
+    body = F.from_json("exchanges.response_json", "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>")
+    named = (
+        rows.where(F.col("exchanges.api_key") == METADATA)
+        .select(body.alias("body"))
+        .select("body.cluster_id", F.explode("body.brokers").alias("node"))
+        .select("cluster_id", "node.node_id", F.concat_ws(":", "node.host", "node.port").alias("address"))
+    )
+    several = named.groupBy("cluster_id", "node_id").agg(F.collect_set("address").alias("addresses")).where(F.size("addresses") > 1)
+    return {address: min(row.addresses) for row in several.collect() for address in row.addresses}
+
+
+def with_one_name(broker: Column, names: dict[str, str]) -> Column:
+    """The broker's address, or the one that stands for all of its addresses."""
+    if not names:
+        return broker
+    known = F.create_map(*(F.lit(text) for pair in names.items() for text in pair))
+    return F.coalesce(known[broker], broker)
