@@ -50,6 +50,17 @@ WEIRDS_PER_FLOW: Final = 100
 STATISTICS_ROWS: Final = 10_000
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
+#: Requests of one share session that wait for the answer of an earlier one.
+WAITING_STEPS: Final = 1_000
+#: Requests of one share session that were open when the last one came.
+OVERLAPPING_STEPS: Final = 64
+#: Partitions of one share session, and ranges of records its member holds, that are remembered.
+SESSION_PARTITIONS: Final = 10_000
+HELD_RANGES: Final = 10_000
+#: Holes remembered of one connection; more become fewer that cover them.
+GAPS_PER_FLOW: Final = 64
+#: Restarts remembered of one broker.
+RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.
 CLIENT_IDS: Final = 10_000
 #: Names of topic ids, and addresses of brokers, remembered from Metadata.

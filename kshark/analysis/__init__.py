@@ -1,0 +1,16 @@
+"""Share sessions judged: which rules of the catalogue were broken, by whom, and by which exchanges one knows.
+
+analyzer = Analyzer()
+for event in events: found.extend(analyzer.feed(event))
+found.extend(analyzer.close())
+analyzer.summary(), analyzer.sessions()
+"""
+
+from __future__ import annotations
+
+from kshark.analysis.analyzer import APIS, Analyzer
+from kshark.analysis.evidence import REASONS
+from kshark.analysis.findings import in_packet_order
+from kshark.analysis.listing import Closing, Moment, SessionStep, ShareSession
+
+__all__ = ["APIS", "REASONS", "Analyzer", "Closing", "Moment", "SessionStep", "ShareSession", "in_packet_order"]

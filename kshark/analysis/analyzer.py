@@ -1,0 +1,190 @@
+"""The analysis as a stage: events of the time line in, findings out as soon as they are proved.
+
+What a share session's verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions:
+
+| events | of |
+|---|---|
+| Message, Exchange of ShareFetch and ShareAcknowledge | the session's (broker, group, member), on any connection |
+| Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
+| Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
+| Opened, HalfClosed, Closed, Gap | every connection with the broker, refused ones too |
+| Message of any API | connections that the session uses (a request shows that one is still open) |
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Final
+
+from kshark import limits
+from kshark.analysis.findings import Tally, finding_of
+from kshark.analysis.listing import Listing, ShareSession
+from kshark.analysis.sessions import Machine, Verdict
+from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step, answer_of, assignment_of, heartbeat_of, step_of
+from kshark.analysis.surroundings import Broker, Surroundings
+from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
+
+_API_VERSIONS: Final = 18
+_METADATA: Final = 3
+_SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
+#: APIs whose bodies the analysis reads; the others' need not be decoded.
+APIS: Final = frozenset({_METADATA, _API_VERSIONS, HEARTBEAT, *_SHARE})
+
+_Key = tuple[Broker, str | None, str | None]
+
+
+class Analyzer:
+    """`feed` takes an event and gives the findings proved by it, `close` the rest; then `summary` and `sessions`.
+
+    `steps`: each session keeps a row for every request.
+    """
+
+    def __init__(self, *, steps: bool = False) -> None:
+        self._with_steps = steps
+        self._around = Surroundings()
+        self._machines: OrderedDict[_Key, Machine] = OrderedDict()
+        self._asked: dict[int, tuple[Message, Step, Machine]] = {}
+        self._tally = Tally()
+        self._sessions: list[tuple[int, ShareSession]] = []
+        self._takes: Final[dict[type, Callable[[Any], Iterable[Verdict]]]] = {
+            Message: self._message,
+            Exchange: self._exchange,
+            Opened: self._opened,
+            Gap: self._gap,
+            HalfClosed: self._ended,
+            Closed: self._ended,
+        }
+
+    def feed(self, event: Event) -> Iterator[Finding]:
+        take = self._takes.get(type(event))
+        if take is not None:
+            yield from self._findings(take(event))
+
+    def close(self) -> Iterator[Finding]:
+        """No more events: what waits for an answer gets none."""
+        for machine in self._machines.values():
+            yield from self._findings(machine.close())
+        self._machines.clear()
+        self._asked.clear()
+
+    def summary(self) -> dict[str, Any]:
+        """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
+        return self._tally.summary()
+
+    def sessions(self) -> list[ShareSession]:
+        """Share sessions in the order in which they began; complete after `close`. The first limits.SESSIONS of them."""
+        return [session for _, session in sorted(self._sessions, key=lambda pair: pair[0])]
+
+    def _findings(self, verdicts: Iterable[Verdict]) -> Iterator[Finding]:
+        for verdict in verdicts:
+            finding = finding_of(verdict)
+            self._tally.add(finding)
+            yield finding
+
+    # -- events
+
+    def _opened(self, event: Opened) -> Iterable[Verdict]:
+        self._around.connection(event.flow)
+        return ()
+
+    def _gap(self, event: Gap) -> Iterable[Verdict]:
+        self._tally.gaps += 1
+        self._around.connection(event.flow).lose(event)
+        return ()
+
+    def _ended(self, event: HalfClosed | Closed) -> Iterator[Verdict]:
+        connection, first = self._around.ended(event)
+        for machine in list(connection.users):
+            if first and connection.end is not None:
+                machine.ended(connection, connection.end)
+            yield from machine.settle()
+        if connection.over:
+            connection.users.clear()
+
+    def _message(self, message: Message) -> Iterator[Verdict]:
+        if message.kind != "request":
+            return
+        connection = self._around.request(message.flow, message.packet)
+        if connection is None or message.api_key not in _SHARE or connection.broker is None:
+            return
+        step = step_of(message, connection)
+        if step is None:
+            for user in connection.users:
+                user.blind("cut")
+            return
+        machine = yield from self._machine(connection.broker, step)
+        machine.ask(step)
+        self._asked[id(message)] = (message, step, machine)
+
+    def _exchange(self, exchange: Exchange) -> Iterator[Verdict]:
+        self._tally.exchanges += 1
+        request, response = exchange.request, exchange.response
+        if request is None:
+            if response is not None:
+                self._around.orphan(exchange.flow, response.packet)
+            return
+        if response is not None:
+            self._around.answered(request.flow)
+        asked = self._asked.pop(id(request), None)
+        if asked is not None:
+            _, step, machine = asked
+            step.answer = None if response is None else answer_of(response)
+            step.settled = True
+            yield from machine.settle()
+        elif request.api_key == HEARTBEAT:
+            yield from self._heartbeat(request, response)
+        elif response is not None and request.api_key == _API_VERSIONS:
+            self._around.api_versions(request.flow, response)
+        elif response is not None and request.api_key == _METADATA:
+            for kept, absorbed in self._around.metadata(response):
+                yield from self._join(kept, absorbed)
+
+    def _heartbeat(self, request: Message, response: Message | None) -> Iterator[Verdict]:
+        connection = self._around.request(request.flow, request.packet)
+        call = None if connection is None else heartbeat_of(request, response, connection)
+        if call is None:
+            return
+        member = self._around.heartbeat(call, None if response is None else assignment_of(response))
+        if call.epoch == LEAVING and call.answer is not None and call.answer.error == 0:
+            for broker in member.brokers:
+                machine = self._machines.get((broker, call.group_id, call.member_id))
+                if machine is not None:
+                    machine.left(call)
+                    yield from machine.settle()
+
+    # -- machines
+
+    def _machine(self, broker: Broker, step: Step) -> Generator[Verdict, None, Machine]:
+        """The session's machine; beyond the limit the one longest unused is closed for it."""
+        key = (broker, step.group_id, step.member_id)
+        found = self._machines.get(key)
+        if found is not None:
+            self._machines.move_to_end(key)
+            return found
+        member = self._around.member(step.group_id, step.member_id)
+        if broker not in member.brokers:
+            member.brokers.append(broker)
+        machine = self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps))
+        if len(self._machines) > limits.SESSIONS:
+            _, oldest = self._machines.popitem(last=False)
+            self._around.forgetful = True
+            yield from oldest.close()
+        return machine
+
+    def _join(self, kept: Broker, absorbed: Broker) -> Iterator[Verdict]:
+        """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is certain."""
+        for key in [key for key in self._machines if key[0] is absorbed]:
+            machine = self._machines.pop(key)
+            other = self._machines.get((kept, *key[1:]))
+            if other is None:
+                machine.memory.broker = kept
+                self._machines[(kept, *key[1:])] = machine
+            else:
+                other.blind("hidden_traffic")
+                yield from machine.close()
+
+    def _begun(self, packet: int, session: ShareSession) -> None:
+        self._tally.sessions += 1
+        if len(self._sessions) < limits.SESSIONS:
+            self._sessions.append((packet, session))

@@ -1,0 +1,92 @@
+"""Findings from judged arguments, and what there is to count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+from kshark.analysis.evidence import Argument, Place
+from kshark.analysis.sessions import Verdict
+from kshark.analysis.steps import Call
+from kshark.anomaly import CATALOGUE, Blame
+from kshark.model import Finding, Witness
+
+_SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {"violation": "error", "unknown": "warn", "note": "note"}
+#: Codes whose evidence is what the client sent: they stand at the request, the others at the answer.
+_AT_REQUEST: Final = frozenset(
+    {"CONCURRENT_SESSION_REQUESTS", "NO_RECOVERY", "REOPEN_HOT_LOOP", "FINAL_WITH_PAYLOAD", "DUPLICATE_PARTITION_ENTRY"}
+)
+
+
+def finding_of(verdict: Verdict) -> Finding:
+    """The JSON line of an argument."""
+    code, argument, (verdict_word, because) = verdict
+    entry = CATALOGUE[code]
+    about = argument.witness[-1]
+    place = argument.place or _place(code, argument, about)
+    accused: Blame = argument.blame or entry.blame[0] if verdict_word == "violation" else "unknown"
+    topic_id, partition = argument.partition or (None, None)
+    flow = place.connection.flow
+    return Finding(
+        code=code,
+        rule=entry.rule,
+        severity=_SEVERITY[verdict_word or "unknown"],
+        verdict=verdict_word,  # type: ignore[arg-type]
+        blame=accused,
+        time_ns=place.time_ns,
+        packet=place.packet,
+        flow=flow.id,
+        broker=flow.broker,
+        client=flow.client,
+        group_id=about.group_id,
+        member_id=about.member_id,
+        topic_id=topic_id,
+        partition=partition,
+        cause=argument.cause,
+        witness=_witness(argument.witness),
+        argument=argument.text,
+        unknown_because=because,
+        client_id=about.client_id,
+        software=place.connection.software,
+    )
+
+
+def _place(code: str, argument: Argument, about: Call) -> Place:
+    if about.answer is None or (code in _AT_REQUEST and argument.cause is None):
+        return Place(about.connection, about.packet, about.time_ns)
+    return Place(about.connection, about.answer.packet, about.answer.time_ns)
+
+
+def _witness(calls: Iterable[Call]) -> list[Witness]:
+    """Each exchange once, in the order given."""
+    return [call.witness for call in {id(call): call for call in calls}.values()]
+
+
+class Tally:
+    """The last line of `kshark check`."""
+
+    def __init__(self) -> None:
+        self.exchanges = self.gaps = self.sessions = 0
+        self.verdicts: Counter[str] = Counter()
+        self.codes: Counter[str] = Counter()
+
+    def add(self, finding: Finding) -> None:
+        self.verdicts[finding.verdict] += 1
+        self.codes[finding.code] += 1
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "sessions": self.sessions,
+            "exchanges": self.exchanges,
+            "violations": self.verdicts["violation"],
+            "unknown": self.verdicts["unknown"],
+            "notes": self.verdicts["note"],
+            "gaps": self.gaps,
+            "by_code": dict(sorted(self.codes.items())),
+        }
+
+
+def in_packet_order(findings: Iterable[Finding]) -> list[Finding]:
+    """As `kshark check` shows findings of files: by packet, the one with a cause first."""
+    return sorted(findings, key=lambda finding: (finding.packet, finding.cause is None, finding.code, finding.flow))

@@ -1,0 +1,190 @@
+"""Share sessions as `kshark sessions` shows them: when each was opened and how it ended, its requests counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kshark.analysis.memory import Memory, Situation
+from kshark.analysis.releases import all_say
+from kshark.analysis.steps import NAMES, Kind, Reply, Step
+from kshark.analysis.surroundings import Connection, End
+
+
+class Moment(msgspec.Struct):
+    """The packet with which something happened, and its time."""
+
+    packet: int
+    time_ns: int
+
+
+class Closing(msgspec.Struct):
+    """How a session ended: final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows."""
+
+    packet: int
+    time_ns: int
+    how: str
+
+
+class SessionStep(msgspec.Struct):
+    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are possible."""
+
+    packet: int
+    api: str
+    epoch: int
+    expected: int | list[int] | None
+    error_code: int | None
+    outcome: str
+
+
+class ShareSession(msgspec.Struct):
+    """One share session; its fields, in this order, are the JSON line (`kshark sessions -T json`).
+
+    `session` counts from 1 for each (broker, group, member). `opened` is null where no accepted epoch 0 was seen, `closed` where there
+    was no session at all.
+    """
+
+    broker: str
+    group_id: str | None
+    member_id: str | None
+    session: int
+    opened: Moment | None
+    closed: Closing | None
+    first_epoch: int
+    last_epoch: int
+    requests: int
+    accepted: int
+    rejected: dict[str, int]
+    connections: int
+    steps: list[SessionStep] | UnsetType = UNSET
+
+
+class Listing:
+    """Of one (broker, group, member): names each session to `begun`, with its first packet, and goes on counting."""
+
+    def __init__(self, begun: Callable[[int, ShareSession], None], *, steps: bool = False) -> None:
+        self._begun = begun
+        self._with_steps = steps
+        self._current: ShareSession | None = None
+        self._clients: set[int] = set()
+        self._sessions = 0
+        #: The opening connection's end: the session's too, unless it is used again.
+        self._ending: Closing | None = None
+
+    def step(self, now: Situation) -> None:
+        step = now.step
+        opens = step.opens and _may_open(step)
+        if opens:
+            self._finish(_went_down(now.memory, step.packet) or self._ending or Closing(step.end, _time(step), "reopened"))
+        session = self._current or self._begin(step, opened=opens)
+        self._count(session, step)
+        if session.steps is not UNSET:
+            session.steps.append(_row(now))
+        if step.kind is Kind.FINAL and step.reply is Reply.TAKEN:
+            session.closed = Closing(step.end, _time(step), "final_epoch")
+        elif step.reply is Reply.NO_SESSION and session.closed is None and session.accepted:
+            session.closed = _unasked(now) or self._ending
+        elif step.reply in (Reply.TAKEN, Reply.OTHER_EPOCH) and step.kind is Kind.SUBSEQUENT:
+            self._ending = None
+
+    def connection_ended(self, connection: Connection, end: End, memory: Memory) -> None:
+        opening = memory.opening
+        if (
+            opening is not None
+            and opening.connection is connection
+            and all_say(memory.broker.releases, "dies_with_connection") is not False
+        ):
+            self._ending = Closing(end.packet, end.time_ns, "connection_closed")
+
+    def end(self, memory: Memory) -> None:
+        """The capture is over."""
+        last = memory.alive
+        still_open = None if last is None else Closing(last.end, _time(last), "open")
+        self._finish(_went_down(memory, 1 << 62) or self._ending or still_open)
+
+    def _begin(self, step: Step, *, opened: bool) -> ShareSession:
+        self._sessions += 1
+        self._clients = set()
+        self._ending = None
+        self._current = ShareSession(
+            broker=step.connection.flow.broker,
+            group_id=step.group_id,
+            member_id=step.member_id,
+            session=self._sessions,
+            opened=Moment(step.end, _time(step)) if opened else None,
+            closed=None,
+            first_epoch=step.epoch,
+            last_epoch=step.epoch,
+            requests=0,
+            accepted=0,
+            rejected={},
+            connections=0,
+            steps=[] if self._with_steps else UNSET,
+        )
+        self._begun(step.packet, self._current)
+        return self._current
+
+    def _count(self, session: ShareSession, step: Step) -> None:
+        session.requests += 1
+        session.last_epoch = step.epoch
+        if step.reply is Reply.TAKEN:
+            session.accepted += 1
+        elif step.answer is not None and step.answer.error:
+            code = str(step.answer.error)
+            session.rejected[code] = session.rejected.get(code, 0) + 1
+        self._clients.add(step.connection.flow.id)
+        session.connections = len(self._clients)
+
+    def _finish(self, closed: Closing | None) -> None:
+        session, self._current = self._current, None
+        if session is not None and session.closed is None and (session.accepted or session.opened):
+            session.closed = closed
+
+
+def _may_open(step: Step) -> bool:
+    return step.reply is Reply.TAKEN or (step.reply is Reply.UNCLEAR and not step.duplicates)
+
+
+def _time(step: Step) -> int:
+    return step.answer.time_ns if step.answer is not None else step.time_ns
+
+
+def _went_down(memory: Memory, before: int) -> Closing | None:
+    """The broker's restart since the session was last seen alive."""
+    restart = None if memory.alive is None else memory.broker.restarted_between(memory.alive.packet, before)
+    return None if restart is None else Closing(restart.packet, restart.time_ns, "broker_restart")
+
+
+def _unasked(now: Situation) -> Closing | None:
+    """What ended the session that a request did not find."""
+    ending = next((ending for ending in now.endings if ending.cause in ("connection_closed", "broker_restart", "evicted")), None)
+    return None if ending is None else Closing(ending.packet, now.step.time_ns, ending.cause)
+
+
+def _row(now: Situation) -> SessionStep:
+    step, expected = now.step, sorted(now.expected) if now.expected is not None else None
+    error = step.answer.error if step.answer is not None else None
+    shown = None if expected is None else expected[0] if len(expected) == 1 else expected
+    return SessionStep(step.packet, NAMES[step.api_key], step.epoch, shown, error, _outcome(now))
+
+
+def _outcome(now: Situation) -> str:
+    """opened, reopened, advanced, closed; overtaken; not found, wrong epoch; refused; unanswered."""
+    step = now.step
+    if now.overtaker is not None:
+        return "overtaken"
+    match step.reply:
+        case Reply.SILENT:
+            return "unanswered"
+        case Reply.NO_SESSION:
+            return "not found"
+        case Reply.OTHER_EPOCH:
+            return "wrong epoch"
+        case Reply.TAKEN if step.kind is Kind.INITIAL:
+            return "opened" if not now.memory.is_open else "reopened"
+        case Reply.TAKEN:
+            return "closed" if step.kind is Kind.FINAL else "advanced"
+        case _:
+            return "refused"

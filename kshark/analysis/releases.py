@@ -1,0 +1,57 @@
+"""Broker releases, as far as share sessions behave differently; nothing here is guessed from anything but the broker's own answer.
+
+Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction of idle
+sessions), KAFKA-19231 (a full cache has its own error code).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Release(Enum):
+    """A line of releases; 4.2 stands for all later ones."""
+
+    V4_0 = "4.0"
+    V4_1 = "4.1"
+    V4_2 = "4.2 or later"
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What a broker of one release does with share sessions.
+
+    `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`: also when an
+    earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give way to another; None: never.
+    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133.
+    """
+
+    dies_with_connection: bool
+    dies_with_older_connection: bool
+    idle_ns: int | None
+    full_is_not_found: bool
+
+
+BEHAVIOUR: Final = {
+    Release.V4_0: Behaviour(False, False, 120_000_000_000, True),
+    Release.V4_1: Behaviour(True, True, None, False),
+    Release.V4_2: Behaviour(True, False, None, False),
+}
+ANY_RELEASE: Final = frozenset(Release)
+#: The highest ShareFetch version a broker offers tells its release.
+_BY_SHARE_FETCH: Final = {0: Release.V4_0, 1: Release.V4_1}
+
+
+def releases_offering(share_fetch: int | None) -> frozenset[Release]:
+    """The releases whose ApiVersions answer offers ShareFetch up to this version; None (not offered) tells nothing."""
+    if share_fetch is None:
+        return ANY_RELEASE
+    return frozenset({_BY_SHARE_FETCH.get(share_fetch, Release.V4_2)})
+
+
+def all_say(releases: frozenset[Release], question: str) -> bool | None:
+    """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
+    answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}
+    return answers.pop() if len(answers) == 1 else None

@@ -1,0 +1,307 @@
+"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an attribute.
+
+Only what later rules ask for is kept of a message; bodies and records are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from kshark.analysis.surroundings import Connection
+from kshark.model import Message, Witness
+
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+HEARTBEAT: Final = 76
+NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge", HEARTBEAT: "ShareGroupHeartbeat"}
+#: Member epoch of a heartbeat that leaves the group (KIP-932).
+LEAVING: Final = -1
+
+#: Codes of a message whose fields cannot be relied on, and why.
+_DOUBTS: Final = {
+    "RESYNC": "resync",
+    "BODY_TOO_SHORT": "cut",
+    "LENGTH_INVALID": "cut",
+    "NULL_NOT_ALLOWED": "cut",
+    "VARINT_TOO_LONG": "cut",
+    "TOO_MANY_ELEMENTS": "cut",
+    "NESTED_TOO_DEEP": "cut",
+    "VERSION_UNKNOWN": "cut",
+}
+#: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
+LAST_EPOCH: Final = 2_147_483_647
+
+Partition = tuple[str, int]
+Range = tuple[int, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch due after an accepted one."""
+    return 1 if epoch == LAST_EPOCH else epoch + 1
+
+
+class Kind(Enum):
+    """Share-session epochs by what they ask for (KIP-932)."""
+
+    INITIAL = 0
+    SUBSEQUENT = 1
+    FINAL = -1
+    NEGATIVE = -2
+
+
+class Reply(Enum):
+    """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager."""
+
+    TAKEN = "was accepted"
+    NO_SESSION = "was refused with SHARE_SESSION_NOT_FOUND"
+    OTHER_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
+    NO_ROOM = "was refused with SHARE_SESSION_LIMIT_REACHED"
+    UNTOUCHED = "was refused before it reached the session"
+    UNCLEAR = "was answered with an error"
+    SILENT = "was not answered"
+
+
+#: Top-level errors that come before the session is looked at: group authorization, feature off, invalid request.
+_REPLIES: Final = {
+    0: Reply.TAKEN,
+    122: Reply.NO_SESSION,
+    123: Reply.OTHER_EPOCH,
+    133: Reply.NO_ROOM,
+    30: Reply.UNTOUCHED,
+    35: Reply.UNTOUCHED,
+    42: Reply.UNTOUCHED,
+}
+
+
+class Listed(NamedTuple):
+    """A partition in a request, with the ranges it acknowledges."""
+
+    partition: Partition
+    acknowledged: tuple[Range, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """The response; `acquired` are the ranges that it hands out, `lock_ns` how long they are locked."""
+
+    packet: int
+    time_ns: int
+    error: int | None
+    doubt: str | None
+    acquired: tuple[tuple[Partition, Range], ...] = ()
+    lock_ns: int = 30_000_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request, with its answer once it is seen; `settled` when none will come any more."""
+
+    connection: Connection
+    api_key: int
+    version: int
+    packet: int
+    time_ns: int
+    correlation_id: int
+    client_id: str | None
+    group_id: str | None
+    member_id: str | None
+    epoch: int
+    doubt: str | None = None
+    answer: Answer | None = None
+    settled: bool = False
+
+    @property
+    def end(self) -> int:
+        """The last packet of the exchange."""
+        return self.answer.packet if self.answer is not None else self.packet
+
+    @property
+    def witness(self) -> Witness:
+        return Witness(self.connection.flow.id, self.correlation_id, self.packet, self.answer.packet if self.answer else None)
+
+    @property
+    def packets(self) -> str:
+        return f"packets {self.packet}, {self.answer.packet}" if self.answer else f"packet {self.packet}"
+
+    @property
+    def here(self) -> str:
+        """`exchange 17 (ShareFetch)`."""
+        return f"exchange {self.correlation_id} ({NAMES[self.api_key]})"
+
+    def on(self, other: Call) -> str:
+        """` on 10.0.0.1:50001`, where the other one was on another connection."""
+        return "" if self.connection is other.connection else f" on {self.connection.client}"
+
+
+@dataclass(slots=True, eq=False)
+class Step(Call):
+    """A ShareFetch or ShareAcknowledge."""
+
+    listed: tuple[Listed, ...] = ()
+    forgotten: tuple[Partition, ...] = ()
+
+    @property
+    def is_fetch(self) -> bool:
+        return self.api_key == SHARE_FETCH
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+
+    @property
+    def opens(self) -> bool:
+        """Whether it asks for a new session."""
+        return self.is_fetch and self.epoch == 0
+
+    @property
+    def reply(self) -> Reply:
+        if self.answer is None or self.answer.error is None:
+            return Reply.SILENT
+        return _REPLIES.get(self.answer.error, Reply.UNCLEAR)
+
+    @property
+    def refused(self) -> bool:
+        """With 122 or 123: one finding has to explain it."""
+        return self.reply in (Reply.NO_SESSION, Reply.OTHER_EPOCH)
+
+    @property
+    def is_trouble(self) -> bool:
+        """An opening or a refusal: few of them in a healthy session's life."""
+        return self.refused or self.kind is Kind.INITIAL
+
+    @property
+    def any_doubt(self) -> str | None:
+        return self.doubt or (self.answer.doubt if self.answer else None)
+
+    @property
+    def acknowledges(self) -> bool:
+        return any(listed.acknowledged for listed in self.listed)
+
+    @property
+    def duplicates(self) -> list[Partition]:
+        """Partitions listed more than once."""
+        seen: set[Partition] = set()
+        again = []
+        for partition, _ in self.listed:
+            if partition in seen:
+                again.append(partition)
+            seen.add(partition)
+        return again
+
+    @property
+    def story(self) -> str:
+        """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)`."""
+        return f"{self.here} used epoch {self.epoch} and {self.reply.value} ({self.packets})"
+
+
+def _doubt(message: Message) -> str | None:
+    codes = message.weird
+    if codes is UNSET:
+        return None
+    return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
+
+
+def _each(body: Any, *names: str) -> Iterator[Any]:
+    """The elements of nested arrays; nothing where one was not read."""
+    found: Iterable[Any] = (body,)
+    for name in names:
+        found = (inner for outer in found for inner in _list(getattr(outer, name, None)))
+    yield from found
+
+
+def _list(value: Any) -> Iterable[Any]:
+    return () if value is None or value is UNSET else value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _listed(body: Any) -> Iterator[Listed]:
+    for topic in _each(body, "topics"):
+        for partition in _each(topic, "partitions"):
+            batches = tuple((batch.first_offset, batch.last_offset) for batch in _each(partition, "acknowledgement_batches"))
+            yield Listed((str(topic.topic_id), partition.partition_index), batches)
+
+
+def step_of(request: Message, connection: Connection) -> Step | None:
+    """A share-session request; None where its group, member or epoch could not be read."""
+    body = request.body
+    epoch = getattr(body, "share_session_epoch", UNSET)
+    if not isinstance(epoch, int) or not isinstance(request.api_key, int):
+        return None
+    forgotten = tuple(
+        (str(topic.topic_id), partition) for topic in _each(body, "forgotten_topics_data") for partition in _list(topic.partitions)
+    )
+    return Step(
+        connection,
+        request.api_key,
+        request.version if isinstance(request.version, int) else 0,
+        request.packet,
+        request.time_ns,
+        request.correlation_id if isinstance(request.correlation_id, int) else 0,
+        _text(request.client_id),
+        _text(body.group_id),
+        _text(body.member_id),
+        epoch,
+        _doubt(request),
+        listed=tuple(_listed(body)),
+        forgotten=forgotten,
+    )
+
+
+def heartbeat_of(request: Message, response: Message | None, connection: Connection) -> Call | None:
+    """A ShareGroupHeartbeat with its answer; `epoch` is the member's."""
+    body = request.body
+    epoch = getattr(body, "member_epoch", UNSET)
+    if not isinstance(epoch, int) or not isinstance(request.correlation_id, int):
+        return None
+    call = Call(
+        connection,
+        HEARTBEAT,
+        request.version if isinstance(request.version, int) else 0,
+        request.packet,
+        request.time_ns,
+        request.correlation_id,
+        _text(request.client_id),
+        _text(body.group_id),
+        _text(body.member_id),
+        epoch,
+        _doubt(request),
+        settled=True,
+    )
+    if response is not None:
+        call.answer = answer_of(response)
+    return call
+
+
+def answer_of(response: Message) -> Answer:
+    """What the response says about the session; `error` None where it could not be read."""
+    body = response.body
+    error = getattr(body, "error_code", UNSET)
+    if not isinstance(error, int):
+        return Answer(response.packet, response.time_ns, None, _doubt(response) or "cut")
+    acquired = tuple(
+        ((str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset))
+        for topic in _each(body, "responses")
+        for partition in _each(topic, "partitions")
+        for held in _each(partition, "acquired_records")
+    )
+    lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
+    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
+    return Answer(response.packet, response.time_ns, error, _doubt(response), acquired, lock_ns)
+
+
+def assignment_of(response: Message) -> frozenset[Partition] | None:
+    """The partitions that a heartbeat's answer assigns; None where it leaves them as they were."""
+    assignment = getattr(response.body, "assignment", None)
+    if assignment is None or assignment is UNSET:
+        return None
+    return frozenset(
+        (str(topic.topic_id), partition) for topic in _each(assignment, "topic_partitions") for partition in _list(topic.partitions)
+    )
