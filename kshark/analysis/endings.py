@@ -30,11 +30,12 @@ def _unasked(memory: Memory, alive: Step, step: Step) -> Iterator[Ending]:
     if own is None and restart is None:
         yield from _with_older_connection(memory, step)
     if restart is not None:
-        yield Ending("broker_restart", restart.packet, f"the broker went down ({restart.seen}, packet {restart.packet})")
+        told = f"the broker went down ({restart.seen}, packet {restart.packet})"
+        yield Ending("broker_restart", restart.packet, restart.time_ns, told)
     idle = {BEHAVIOUR[release].idle_ns for release in memory.broker.releases}
     if len(idle) == 1 and (allowed := idle.pop()) is not None and step.time_ns - alive.time_ns > allowed:
         seconds = (step.time_ns - alive.time_ns) // 1_000_000_000
-        yield Ending("evicted", step.end, f"unused for {seconds} s, the session may have given way to another")
+        yield Ending("evicted", step.end, step.end_ns, f"unused for {seconds} s, the session may have given way to another")
 
 
 def _own_connection(memory: Memory, step: Step) -> End | None:
@@ -47,7 +48,7 @@ def _with_connection(memory: Memory, end: End) -> Iterator[Ending]:
     if dies is False or memory.opening is None:
         return
     told = f"the connection that opened it, {memory.opening.connection.client}, ended (packet {end.packet})"
-    yield Ending("connection_closed", end.packet, told, because=None if dies else "release_unknown")
+    yield Ending("connection_closed", end.packet, end.time_ns, told, because=None if dies else "release_unknown")
 
 
 def _with_older_connection(memory: Memory, step: Step) -> Iterator[Ending]:
@@ -58,4 +59,4 @@ def _with_older_connection(memory: Memory, step: Step) -> Iterator[Ending]:
         end = connection.ended_between(memory.opening.packet, step.end)
         if end is not None:
             told = f"an older connection, {connection.client}, whose session this one replaced, ended (packet {end.packet})"
-            yield Ending("old_connection_closed", end.packet, told, because=None if dies else "release_unknown")
+            yield Ending("old_connection_closed", end.packet, end.time_ns, told, because=None if dies else "release_unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,6 +12,14 @@ from kshark.analysis.memory import Memory, Situation
 from kshark.analysis.releases import all_say
 from kshark.analysis.steps import NAMES, Kind, Reply, Step
 from kshark.analysis.surroundings import Connection, End
+
+#: Causes of a refusal that end a session, in the words for how it ended.
+_HOW: Final = {
+    "connection_closed": "connection_closed",
+    "old_connection_closed": "connection_closed",
+    "broker_restart": "broker_restart",
+    "evicted": "evicted",
+}
 
 
 class Moment(msgspec.Struct):
@@ -77,15 +86,15 @@ class Listing:
         step = now.step
         opens = step.opens and _may_open(step)
         if opens:
-            self._finish(_went_down(now.memory, step.packet) or self._ending or Closing(step.end, _time(step), "reopened"))
+            self._finish(self._unasked(now.memory, step.packet) or Closing(step.end, step.end_ns, "reopened"))
         session = self._current or self._begin(step, opened=opens)
         self._count(session, step)
         if session.steps is not UNSET:
             session.steps.append(_row(now))
         if step.kind is Kind.FINAL and step.reply is Reply.TAKEN:
-            session.closed = Closing(step.end, _time(step), "final_epoch")
+            session.closed = Closing(step.end, step.end_ns, "final_epoch")
         elif step.reply is Reply.NO_SESSION and session.closed is None and session.accepted:
-            session.closed = _unasked(now) or self._ending
+            session.closed = _found_by(now) or self._ending
         elif step.reply in (Reply.TAKEN, Reply.OTHER_EPOCH) and step.kind is Kind.SUBSEQUENT:
             self._ending = None
 
@@ -101,8 +110,15 @@ class Listing:
     def end(self, memory: Memory) -> None:
         """The capture is over."""
         last = memory.alive
-        still_open = None if last is None else Closing(last.end, _time(last), "open")
-        self._finish(_went_down(memory, 1 << 62) or self._ending or still_open)
+        still_open = None if last is None else Closing(last.end, last.end_ns, "open")
+        self._finish(self._unasked(memory, 1 << 62) or still_open)
+
+    def _unasked(self, memory: Memory, before: int) -> Closing | None:
+        """What ended the session before that packet without a request of its own: the first of its connection's end and a restart."""
+        restart = None if memory.alive is None else memory.broker.restarted_between(memory.alive.packet, before)
+        if restart is None or (self._ending is not None and self._ending.packet < restart.since):
+            return self._ending
+        return Closing(restart.packet, restart.time_ns, "broker_restart")
 
     def _begin(self, step: Step, *, opened: bool) -> ShareSession:
         self._sessions += 1
@@ -113,7 +129,7 @@ class Listing:
             group_id=step.group_id,
             member_id=step.member_id,
             session=self._sessions,
-            opened=Moment(step.end, _time(step)) if opened else None,
+            opened=Moment(step.end, step.end_ns) if opened else None,
             closed=None,
             first_epoch=step.epoch,
             last_epoch=step.epoch,
@@ -147,20 +163,10 @@ def _may_open(step: Step) -> bool:
     return step.reply is Reply.TAKEN or (step.reply is Reply.UNCLEAR and not step.duplicates)
 
 
-def _time(step: Step) -> int:
-    return step.answer.time_ns if step.answer is not None else step.time_ns
-
-
-def _went_down(memory: Memory, before: int) -> Closing | None:
-    """The broker's restart since the session was last seen alive."""
-    restart = None if memory.alive is None else memory.broker.restarted_between(memory.alive.packet, before)
-    return None if restart is None else Closing(restart.packet, restart.time_ns, "broker_restart")
-
-
-def _unasked(now: Situation) -> Closing | None:
+def _found_by(now: Situation) -> Closing | None:
     """What ended the session that a request did not find."""
-    ending = next((ending for ending in now.endings if ending.cause in ("connection_closed", "broker_restart", "evicted")), None)
-    return None if ending is None else Closing(ending.packet, now.step.time_ns, ending.cause)
+    ending = now.endings[0] if now.endings else None
+    return None if ending is None or ending.cause not in _HOW else Closing(ending.packet, ending.time_ns, _HOW[ending.cause])
 
 
 def _row(now: Situation) -> SessionStep:

@@ -29,6 +29,7 @@ class Ending(NamedTuple):
 
     cause: str
     packet: int
+    time_ns: int
     told: str
     step: Step | None = None
     because: str | None = None
@@ -101,10 +102,10 @@ class Memory:
         if step.opens:
             self._opened(step, reply)
         elif reply is Reply.TAKEN and step.kind is Kind.FINAL:
-            self.gone = Ending("final_epoch", step.end, step.story, step)
+            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step)
             self.holdings.release()
         elif reply is Reply.SILENT and step.kind is Kind.FINAL:
-            self.gone = Ending("final_epoch", step.packet, step.story, step, "unanswered")
+            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step, "unanswered")
         elif step.kind is Kind.SUBSEQUENT and reply in (Reply.TAKEN, Reply.OTHER_EPOCH):
             self.alive, self.gone, self.ever_opened = step, None, True
         if reply is Reply.TAKEN and step.reply is Reply.TAKEN:
@@ -138,7 +139,7 @@ class Memory:
         if reply in (Reply.TAKEN, Reply.UNCLEAR, Reply.SILENT):
             self.ever_opened = True
         if reply is Reply.UNCLEAR and step.duplicates:
-            self.gone = Ending("failed_reopen", step.end, step.story, step)
+            self.gone = Ending("failed_reopen", step.end, step.end_ns, step.story, step)
         elif reply in (Reply.TAKEN, Reply.UNCLEAR):
             if self.opening is not None and self.opening.connection is not step.connection:
                 self.earlier.append(self.opening.connection)
@@ -146,7 +147,7 @@ class Memory:
             self.last_fetch, self.last_acknowledge = None, None
             self.crossed.clear()
         elif reply in (Reply.NO_ROOM, Reply.NO_SESSION):
-            self.gone = Ending("session_limit", step.end, step.story, step)
+            self.gone = Ending("session_limit", step.end, step.end_ns, step.story, step)
         elif reply is Reply.SILENT:
             self.opening = None
             self.doubt = "unanswered"

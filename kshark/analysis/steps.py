@@ -121,6 +121,11 @@ class Call:
         return self.answer.packet if self.answer is not None else self.packet
 
     @property
+    def end_ns(self) -> int:
+        """The time of that packet."""
+        return self.answer.time_ns if self.answer is not None else self.time_ns
+
+    @property
     def witness(self) -> Witness:
         return Witness(self.connection.flow.id, self.correlation_id, self.packet, self.answer.packet if self.answer else None)
 

@@ -131,7 +131,8 @@ class Broker:
             self._went_down(packet, time_ns, "it refused a new connection")
 
     def _went_down(self, packet: int, time_ns: int, seen: str) -> None:
-        since = min((end.packet for end in self.closed if time_ns - end.time_ns <= _TOGETHER_NS), default=packet)
+        together = (end.packet for end in self.closed if end.by == "broker" and time_ns - end.time_ns <= _TOGETHER_NS)
+        since = min(together, default=packet)
         self.restarts.append(Restart(since, packet, time_ns, seen))
         del self.restarts[: -limits.RESTARTS_PER_BROKER]
         self.down = True
