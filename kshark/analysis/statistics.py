@@ -21,6 +21,10 @@ SHARE_ACKNOWLEDGE: Final = 79
 OTHERS: Final = "(others)"
 
 
+#: Client id, software name and version, address.
+_Client = tuple[str | None, str | None, str | None, str]
+
+
 class Percentiles:
     """Of durations in ns, to three significant digits (the greatest exact): a few thousand counters however many there are."""
 
@@ -88,9 +92,9 @@ class Statistics:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._apis: dict[tuple[int, int], ApiCounts] = {}
-        self._groups: dict[str, GroupCounts] = {}
+        self._groups: dict[str | None, GroupCounts] = {}
         self._services: dict[str, Counter[str]] = {}
-        self._clients: dict[tuple[Any, ...], Counter[str]] = {}
+        self._clients: dict[_Client, Counter[str]] = {}
         self._clients_of_flow: dict[int, Counter[str | None]] = {}
         self._error_paths: dict[tuple[int, int], list[Names]] = {}
         self._outcomes: Counter[str] = Counter()
@@ -153,7 +157,7 @@ class Statistics:
 
     def _share(self, request: Message, response: Message | None) -> None:
         asked = request.body
-        group_id = asked.group_id or ""
+        group_id = asked.group_id
         if group_id not in self._groups and len(self._groups) >= limits.STATISTICS_ROWS:
             group_id = OTHERS
         group = self._groups.setdefault(group_id, GroupCounts())
@@ -184,7 +188,7 @@ class Statistics:
         service["bytes"] += sum(flow.stream_bytes)
         service["gaps"] += flow.gaps
         for client_id, requests in self._clients_of_flow.pop(flow.id, Counter()).items():
-            key = (client_id, flow.software_name, flow.software_version, flow.client.rpartition(":")[0])
+            key: _Client = (client_id, flow.software_name, flow.software_version, flow.client.rpartition(":")[0])
             if key not in self._clients and len(self._clients) >= limits.STATISTICS_ROWS:
                 key = (OTHERS, None, None, OTHERS)
             client = self._clients.setdefault(key, Counter())
@@ -208,7 +212,7 @@ class Statistics:
                 {"client_id": name, "software": software, "software_version": version, "address": address, **counts}
                 for (name, software, version, address), counts in sorted(self._clients.items(), key=lambda item: -item[1]["requests"])
             ],
-            "share_groups": [_group(name, counts) for name, counts in sorted(self._groups.items())],
+            "share_groups": [_group(name, counts) for name, counts in sorted(self._groups.items(), key=lambda item: item[0] or "")],
         }
 
     def _api(self, key: int, version: int, counts: ApiCounts) -> dict[str, Any]:
@@ -242,7 +246,7 @@ def _whole(message: Message) -> bool:
 
 def _count_acknowledged(group: GroupCounts, batch: Any) -> None:
     """One type stands for the whole range, else each offset has its own (KIP-932)."""
-    types = batch.acknowledge_types or ()
+    types: list[int] = batch.acknowledge_types or []
     if len(types) == 1:
         group.acknowledged[types[0]] += max(0, batch.last_offset - batch.first_offset + 1)
     else:
@@ -254,7 +258,7 @@ def _named(codes: Counter[int]) -> list[dict[str, Any]]:
     return [{"error_code": code, "error": names.get(code), "count": count} for code, count in codes.most_common()]
 
 
-def _group(name: str, counts: GroupCounts) -> dict[str, Any]:
+def _group(name: str | None, counts: GroupCounts) -> dict[str, Any]:
     types = {member: member.name.lower() for member in AcknowledgeType}
     return {
         "group_id": name,

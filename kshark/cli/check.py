@@ -86,7 +86,7 @@ def verdict(tally: Tally, seen: dict[str, Any], args: Namespace, sink: Sink, nam
             summary["summary"]["file"] = name
         sink.json([summary])
     else:
-        sink.lines(tally.lines(seen))
+        sink.lines(tally.lines(seen, sink.width))
 
 
 def selection(args: Namespace) -> Chosen:

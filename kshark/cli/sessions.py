@@ -10,6 +10,7 @@ from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.source import Source, print_notes, sources
 from kshark.output.sessions import session_lines, steps_lines, total_line
 from kshark.output.sink import Sink
+from kshark.output.spans import folded
 from kshark.pipeline import Options
 
 EXAMPLES = (
@@ -51,4 +52,4 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
         sink.lines(line for session in sessions for line in steps_lines(session, sink.width))
     elif not args.quiet:
         sink.lines(session_lines(sessions, sink.width))
-    sink.lines([total_line(sessions)])
+    sink.lines(folded(total_line(sessions), sink.width, 2))

@@ -17,6 +17,7 @@ from kshark.cli.period import Period
 from kshark.model import Event, Message, PacketBatch
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
+from kshark.output.spans import DIM, PLAIN, folded
 from kshark.output.units import number
 from kshark.pipeline import Engine, Options
 
@@ -106,6 +107,6 @@ def print_notes(source: Source, *, heading: bool = False) -> None:
     """What was odd, on stderr, so that stdout stays data."""
     lines = list(source.notes.lines())
     if lines:
-        sys.stdout.flush()
-        name = [(f"kshark: notes on {source.name}", "dim")] if heading else [("kshark: notes on the capture", "dim")]
-        Sink(sys.stderr).lines([name, *([("  ", ""), *line] for line in lines)], crop=False)
+        sink = Sink(sys.stderr)
+        sink.lines([[(f"kshark: notes on {source.name if heading else 'the capture'}", DIM)]])
+        sink.lines(part for line in lines for part in folded([("  ", PLAIN), *line], sink.width, 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -10,10 +9,11 @@ from typing import Any, Final
 from kshark.analysis import REASONS
 from kshark.anomaly import CATALOGUE
 from kshark.model import Finding
-from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, plain
+from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded, plain
 from kshark.output.units import clock, counted, number, safe, shortened
 
 _INDENT: Final = 14
+_LEAST: Final = 54
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 _BY: Final = {"violation": " by", "unknown": ", perhaps"}
 #: Packets of a witness that are named one by one.
@@ -22,31 +22,23 @@ _PACKETS: Final = 8
 
 def finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
     """Four to six lines, wrapped to the terminal; an empty one at the end."""
-    wrapped = _Wrapped(width)
     style = _STYLES[finding.verdict]
     yield [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
-    yield from wrapped.text(_where(finding), DIM)
+    yield from _below(_where(finding), DIM, width)
     entry = CATALOGUE.get(finding.code)
     if entry is not None:
-        yield from wrapped.text(entry.text, PLAIN)
-    yield from wrapped.text(safe(finding.argument), VALUE)
+        yield from _below(entry.text, PLAIN, width)
+    yield from _below(safe(finding.argument), VALUE, width)
     if finding.unknown_because is not None:
         meaning = REASONS.get(finding.unknown_because)
-        yield from wrapped.text(f"not proved: {finding.unknown_because}{', ' + meaning if meaning else ''}", WARN)
-    yield from wrapped.text(_next_step(finding), DIM)
+        yield from _below(f"not proved: {finding.unknown_because}{', ' + meaning if meaning else ''}", WARN, width)
+    yield from _below(_next_step(finding), DIM, width)
     yield []
 
 
-class _Wrapped:
+def _below(text: str, style: str, width: int | None) -> Iterator[Line]:
     """Text below the code's column."""
-
-    def __init__(self, width: int | None) -> None:
-        self._width = None if width is None else max(40, width - _INDENT)
-
-    def text(self, text: str, style: str) -> Iterator[Line]:
-        pieces = [text] if self._width is None else textwrap.wrap(text, self._width, break_on_hyphens=False)
-        for piece in pieces:
-            yield [(" " * _INDENT, PLAIN), (piece, style)]
+    return folded([(" " * _INDENT, PLAIN), (text, style)], None if width is None else max(width, _LEAST), _INDENT)
 
 
 def _headline(finding: Finding, style: str) -> Line:
@@ -109,14 +101,14 @@ class Tally:
             }
         }
 
-    def lines(self, seen: Mapping[str, Any]) -> Iterator[Line]:
+    def lines(self, seen: Mapping[str, Any], width: int | None = None) -> Iterator[Line]:
         """`2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`, and below it each code's share."""
         violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
         if violations + unknown + self.verdicts["note"] > 1:
-            yield [(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)]
+            yield from folded([(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width)
         style = ERROR if violations else WARN if unknown else GOOD
         because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
-        yield [
+        line = [
             (counted(violations, "violation"), style),
             (f" in {counted(seen.get('sessions', 0), 'session')}, ", PLAIN),
             (f"{number(unknown)} unknown", WARN if unknown else PLAIN),
@@ -124,6 +116,7 @@ class Tally:
             (f", {counted(self.verdicts['note'], 'note')}", PLAIN),
             (f" ({counted(seen.get('exchanges', 0), 'exchange')}, {counted(seen.get('gaps', 0), 'gap')})", DIM),
         ]
+        yield from folded(line, width, 2)
 
 
 def verdict(tally: Tally, seen: Mapping[str, Any]) -> str:

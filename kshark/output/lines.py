@@ -18,35 +18,44 @@ _ARROWS: Final = {"request": "→", "response": "←", "unknown": "↔"}
 _WIDE: Final = 140
 #: Columns from which identifiers stand in full.
 _VERY_WIDE: Final = 190
+#: Columns below which even correlation ids and microseconds have no room.
+_NARROW: Final = 100
 
 
 class MessageLines:
     """Lines under each other: a column is as wide as what was seen so far."""
 
     def __init__(self, registry: Registry, width: int | None = None) -> None:
-        self._wide = width is None or width >= _WIDE
-        self._summaries = Summaries(registry, 40 if width is None or width >= _VERY_WIDE else 9)
-        self._number = self._client = self._broker = self._api = 1
+        columns = width or _VERY_WIDE
+        self._wide = columns >= _WIDE
+        self._narrow = columns < _NARROW
+        self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9)
+        self._number, self._client, self._broker, self._api = 5, 1, 1, 1
 
     def of(self, message: Message) -> Line:
         number = str(message.packet)
         self._number = max(self._number, len(number))
         line: Line = [
             (number.rjust(self._number) + " ", DIM),
-            (clock(message.time_ns) + " ", DIM),
+            (clock(message.time_ns, 3 if self._narrow else 6) + " ", DIM),
             *self._ends(message, _ARROWS[message.kind]),
             *self._what(message),
         ]
-        if isinstance(message.latency_ns, int):
-            line.append((" " + duration(message.latency_ns), VALUE))
-        said = self._summaries.of(message)
-        if said:
-            line += [(" ", PLAIN), *said]
-        elif message.body is None and not isinstance(message.weird, list):
-            line.append((" " + size(message.size), DIM))
-        if isinstance(message.weird, list):
-            line.append((" " + ",".join(message.weird), WARN))
+        latency, said, odd = self._latency(message), self._said(message), self._odd(message)
+        for each in (said, odd, latency) if self._narrow else (latency, said, odd):  # where room is short, an error needs it more
+            if each:
+                line += [(" ", PLAIN), *each]
         return line
+
+    def _latency(self, message: Message) -> Line:
+        return [(duration(message.latency_ns), VALUE)] if isinstance(message.latency_ns, int) else []
+
+    def _said(self, message: Message) -> Line:
+        said = self._summaries.of(message)
+        return said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
+
+    def _odd(self, message: Message) -> Line:
+        return [(",".join(message.weird), WARN)] if isinstance(message.weird, list) else []
 
     def _ends(self, message: Message, arrow: str) -> Line:
         style = RESPONSE if message.kind == "response" else REQUEST
@@ -65,5 +74,7 @@ class MessageLines:
             return [("frame" if message.kind == "unknown" else message.kind, NOTE), (f" {size(message.size)}", DIM)]
         name = message.api if isinstance(message.api, str) else f"api {message.api_key}"
         text = f"{name} v{message.version}"
+        if self._narrow:
+            return [(text, API)]
         self._api = max(self._api, min(len(text), 22))
         return [(text.ljust(self._api), API), (f" #{message.correlation_id}", DIM)]

@@ -56,7 +56,7 @@ class Notes:
 
     def lines(self) -> Iterator[Line]:
         """Nothing where nothing is worth a note: every connection was Kafka, and whole."""
-        foreign = sorted(name for name in self.flows if name != "kafka")
+        foreign = sorted(name for name in self.flows if name != "kafka" and (self.bytes[name] or name != "unknown"))
         others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in foreign]
         if not self.messages:
             yield [("no Kafka messages", WARN), (f": {', '.join(others) or 'no TCP connections'}", PLAIN)]

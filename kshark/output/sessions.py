@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from dissectors.enums import ErrorCode
 from kshark.analysis import SessionStep, ShareSession
-from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line
+from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, number, safe
 
@@ -19,17 +19,17 @@ _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
 _OUTCOMES: Final = {"not found": ERROR, "wrong epoch": ERROR, "overtaken": ERROR, "refused": ERROR, "unanswered": WARN, "reopened": WARN}
 
 _COLUMNS: Final = (
-    Column("group", elastic=True),
-    Column("member", elastic=True),
-    Column("broker"),
+    Column("group", elastic=12),
+    Column("member", elastic=8),
+    Column("broker", drop=4),
     Column("#", right=True),
     Column("opened"),
-    Column("lasted", right=True),
+    Column("lasted", right=True, drop=2),
     Column("ended"),
     Column("epochs", right=True),
-    Column("requests", right=True),
-    Column("refused", elastic=True),
-    Column("conns", right=True),
+    Column("requests", right=True, drop=3),
+    Column("refused", elastic=15),
+    Column("conns", right=True, drop=1),
 )
 
 
@@ -50,11 +50,11 @@ def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:
         (session.broker, VALUE),
         (f"  session {session.session}", API),
     ]
+    ended: Line = [("  ended ", LABEL), _ended(session)] if session.closed is not None else []
     yield [
         ("  opened ", LABEL),
         (_opened(session), VALUE),
-        ("  ended ", LABEL),
-        _ended(session),
+        *ended,
         (f"  {counted(session.requests, 'request')}, {number(session.accepted)} accepted", DIM),
     ]
     if session.steps is not UNSET:
@@ -100,11 +100,13 @@ def _name(text: str | None) -> str:
 
 
 def _opened(session: ShareSession) -> str:
-    return "not seen" if session.opened is None else clock(session.opened.time_ns, 3)
+    if session.opened is not None:
+        return clock(session.opened.time_ns, 3)
+    return "earlier" if session.closed is not None else "never"
 
 
-def _ended(session: ShareSession) -> tuple[str, str]:
-    how = session.closed.how if session.closed is not None else "never opened"
+def _ended(session: ShareSession) -> Span:
+    how = session.closed.how if session.closed is not None else ""
     return how, _ENDS.get(how, WARN)
 
 
@@ -118,7 +120,7 @@ _STEPS: Final = (
     Column("epoch", right=True),
     Column("expected", right=True),
     Column("outcome"),
-    Column("error", elastic=True),
+    Column("error", elastic=20),
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 Span = tuple[str, str]
@@ -35,3 +36,21 @@ def spaced(items: Iterable[Line]) -> Line:
             line.append((" ", PLAIN))
         line.extend(item)
     return line
+
+
+def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator[Line]:
+    """The line in as many lines as it takes, cut between words; those behind the first begin with `indent` spaces. None: no limit."""
+    out: Line = []
+    room = width
+    for text, style in line:
+        if room is None or width is None:
+            out.append((text, style))
+            continue
+        for word in re.findall(r" *[^ ]+| +", text):
+            if len(word) > room and len(word.strip()) <= width - indent and out:
+                yield out
+                out, word = [(" " * indent, PLAIN)], word.lstrip()
+                room = width - indent
+            out.append((word, style))
+            room -= len(word)
+    yield out

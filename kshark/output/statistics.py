@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kshark.output.sink import Sink
-from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line
+from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, duration, milliseconds, moment, number, safe, size
 
@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def print_statistics(found: Mapping[str, Any], packets: int, sink: Sink) -> None:
     """A head of one line, then each table that has rows."""
-    sink.lines([_head(found, packets)])
+    sink.lines(folded(_head(found, packets), sink.width, 2))
     _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in found["flows"]])
     _table(sink, "APIs", _APIS, [_api(row) for row in found["apis"]], "latency in ms, from the request's last byte to the answer's first")
     _table(sink, "errors", _ERRORS, [_error(row) for row in found["errors"]], "every error code of every answer, at any depth")
@@ -49,15 +49,15 @@ def _connection(row: Mapping[str, Any]) -> list[Cell]:
 
 
 _APIS = (
-    Column("API", elastic=True),
+    Column("API", elastic=26),
     Column("v", right=True),
     Column("requests", right=True),
-    Column("open", right=True),
+    Column("open", right=True, drop=1),
     Column("p50", right=True),
-    Column("p95", right=True),
+    Column("p95", right=True, drop=2),
     Column("p99", right=True),
     Column("max", right=True),
-    Column("errors", elastic=True),
+    Column("errors", elastic=8),
 )
 
 
@@ -73,7 +73,7 @@ def _codes(errors: Rows) -> Line:
     return [(", ".join(f"{row['error_code']} ×{number(row['count'])}" for row in errors), ERROR)]
 
 
-_ERRORS = (Column("count", right=True), Column("error"), Column("from", elastic=True))
+_ERRORS = (Column("count", right=True), Column("error"), Column("from", elastic=8))
 
 
 def _error(row: Mapping[str, Any]) -> list[Cell]:
@@ -82,9 +82,9 @@ def _error(row: Mapping[str, Any]) -> list[Cell]:
 
 
 _CLIENTS = (
-    Column("client id", elastic=True),
-    Column("software", elastic=True),
-    Column("address", elastic=True),
+    Column("client id", elastic=12),
+    Column("software", elastic=8),
+    Column("address", elastic=8),
     Column("connections", right=True),
     Column("requests", right=True),
 )
@@ -92,29 +92,28 @@ _CLIENTS = (
 
 def _client(row: Mapping[str, Any]) -> list[Cell]:
     software = " ".join(part for part in (row["software"], row["software_version"]) if part)
-    client_id: Cell = [("null", DIM)] if row["client_id"] is None else safe(row["client_id"])
-    return [client_id, safe(software), row["address"], number(row["connections"]), number(row["requests"])]
+    return [_nullable(row["client_id"]), safe(software), row["address"], number(row["connections"]), number(row["requests"])]
 
 
 _GROUPS = (
-    Column("group", elastic=True),
-    Column("members", right=True),
+    Column("group", elastic=12),
+    Column("members", right=True, drop=2),
     Column("sessions", right=True),
     Column("acquired", right=True),
     Column("accept", right=True),
     Column("release", right=True),
     Column("reject", right=True),
-    Column("gap", right=True),
-    Column("renew", right=True),
+    Column("gap", right=True, drop=3),
+    Column("renew", right=True, drop=1),
     Column("redelivered", right=True),
-    Column("errors", elastic=True),
+    Column("errors", elastic=8),
 )
 
 
 def _group(row: Mapping[str, Any]) -> list[Cell]:
     types = row["acknowledged"]
     return [
-        safe(row["group_id"]),
+        _nullable(row["group_id"]),
         number(row["members"]),
         number(row["sessions"]),
         number(row["acquired"]),
@@ -122,6 +121,10 @@ def _group(row: Mapping[str, Any]) -> list[Cell]:
         _warned(row["redelivered"]),
         _codes(row["errors"]),
     ]
+
+
+def _nullable(text: str | None) -> Cell:
+    return [("null", DIM)] if text is None else safe(text)
 
 
 def _warned(count: int) -> Line:

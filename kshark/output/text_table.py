@@ -13,56 +13,75 @@ from kshark.output.spans import DIM, PLAIN, VALUE, Line, plain
 Cell = Line | str
 
 _BETWEEN: Final = 2
-#: An elastic column keeps this much.
-_LEAST: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column: numbers stand right; what is `elastic` gives way when the terminal is narrow."""
+    """A table's column: numbers stand right; an `elastic` one gives way on a narrow terminal, down to so many cells.
+
+    Where that is not enough, columns with `drop` are left out: 1 first, then 2, and so on.
+    """
 
     title: str
     right: bool = False
-    elastic: bool = False
+    elastic: int = 0
+    drop: int = 0
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None, indent: int = 0) -> list[Line]:
     """The titles, then the rows. A column without anything in it is left out; `width` None: no limit."""
     lines = [[_line(cell) for cell in row] for row in rows]
-    kept = [at for at, _ in enumerate(columns) if any(plain(row[at]) for row in lines)]
-    shown = [columns[at] for at in kept]
-    cells = [[(column.title, DIM)] for column in shown], *([row[at] for at in kept] for row in lines)
-    widths = [max(cell_len(plain(row[at])) for row in cells) for at in range(len(shown))]
+    natural = [max(cell_len(plain(row[at])) for row in lines) for at in range(len(columns))]
+    kept = [at for at in range(len(columns)) if natural[at]]
+    widths = {at: max(natural[at], cell_len(columns[at].title)) for at in kept}
     if width is not None:
-        _squeeze(shown, widths, width - indent)
-    return [_row(row, shown, widths, indent) for row in cells]
+        widths = _fit(columns, widths, width - indent)
+    titles: list[Line] = [[(column.title, DIM)] for column in columns]
+    return [_row([row[at] for at in widths], [columns[at] for at in widths], list(widths.values()), indent) for row in (titles, *lines)]
 
 
 def _line(cell: Cell) -> Line:
     return [(cell, VALUE)] if isinstance(cell, str) else cell
 
 
-def _squeeze(columns: Sequence[Column], widths: list[int], width: int) -> None:
-    """Takes from the widest elastic column, one cell at a time, until the table fits or nothing is left to take."""
-    elastic = [at for at, column in enumerate(columns) if column.elastic]
-    while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
-        widest = max(elastic, key=lambda at: widths[at], default=None)
-        if widest is None or widths[widest] <= _LEAST:
-            return
-        widths[widest] -= 1
+def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
+    """Widths of the columns that are shown: all where elastic ones may give way, else fewer, until the table fits or no more can be done."""
+    shown = dict(natural)
+    droppable = sorted((at for at in shown if columns[at].drop), key=lambda at: columns[at].drop)
+    while True:
+        widths = _narrowed(columns, shown, width)
+        if _total(widths) <= width or not droppable:
+            return widths
+        del shown[droppable.pop(0)]
+
+
+def _narrowed(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
+    """Takes from the widest elastic column, one cell at a time."""
+    widths = dict(natural)
+    while _total(widths) > width:
+        can_give = [at for at in widths if columns[at].elastic and widths[at] > columns[at].elastic]
+        if not can_give:
+            break
+        widths[max(can_give, key=lambda at: widths[at])] -= 1
+    return widths
+
+
+def _total(widths: dict[int, int]) -> int:
+    return sum(widths.values()) + _BETWEEN * (len(widths) - 1)
 
 
 def _row(cells: Sequence[Line], columns: Sequence[Column], widths: Sequence[int], indent: int) -> Line:
-    out: Line = [(" " * indent, PLAIN)]
-    for at, (cell, column, width) in enumerate(zip(cells, columns, widths, strict=True)):
+    out: Line = []
+    room = indent
+    for cell, column, width in zip(cells, columns, widths, strict=True):
         cell = cropped(cell, width)
-        room = " " * (width - cell_len(plain(cell)))
-        last = at == len(cells) - 1
+        left = width - cell_len(plain(cell))
         if column.right:
-            out += [(room, PLAIN), *cell]
-        else:
-            out += [*cell, ("" if last else room, PLAIN)]
-        out.append(("" if last else " " * _BETWEEN, PLAIN))
+            room, left = room + left, 0
+        if plain(cell):  # so that no line ends in spaces
+            out += [(" " * room, PLAIN), *cell]
+            room = 0
+        room += left + _BETWEEN if plain(cell) else width + _BETWEEN
     return out
 
 
@@ -75,7 +94,7 @@ def cropped(line: Line, width: int) -> Line:
     for text, style in line:
         room = cell_len(text)
         if room >= left:
-            out.append((set_cell_size(text, left).rstrip() + "…", style))
+            out.append((set_cell_size(text, left).rstrip(" …") + "…", style))
             break
         out.append((text, style))
         left -= room

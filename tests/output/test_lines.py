@@ -32,12 +32,16 @@ def partitions(*indexes: int) -> list[dict[str, object]]:
 
 def test_a_pipe_gets_everything() -> None:
     assert line(fetch(topics=partitions(0, 1, 2, 5))) == (
-        f"41 12:03:07.412345 10.0.0.1:50001 → 10.0.0.9:9092 ShareFetch v1 #12 group=g member={MEMBER} epoch=2 {TOPIC}[0-2,5]"
+        f"   41 12:03:07.412345 10.0.0.1:50001 → 10.0.0.9:9092 ShareFetch v1 #12 group=g member={MEMBER} epoch=2 {TOPIC}[0-2,5]"
     )
 
 
 def test_a_narrow_terminal_gets_the_flow_number_and_short_ids() -> None:
-    assert line(fetch(), 80) == "41 12:03:07.412345   3 → ShareFetch v1 #12 group=g member=JUkzTnp0… epoch=2"
+    assert line(fetch(), 80) == "   41 12:03:07.412   3 → ShareFetch v1 group=g member=JUkz… epoch=2"
+
+
+def test_where_room_is_short_the_error_stands_before_the_time() -> None:
+    assert line(response("ShareFetch", 1, error_code=123), 80).endswith("ShareFetch v1 123 INVALID_SHARE_SESSION_EPOCH 1.25 ms")
 
 
 def test_an_answer_says_how_long_it_took_and_which_error_it_carries() -> None:
@@ -88,7 +92,7 @@ def test_any_api_is_summed_up_from_its_schema(of: Message, text: str) -> None:
 
 
 def test_a_frame_that_nobody_can_read_still_has_a_line() -> None:
-    assert line(unreadable()) == "7 12:03:07.412345 10.0.0.1:50001 ↔ 10.0.0.9:9092 frame 30 B BODY_TOO_SHORT"
+    assert line(unreadable()) == "    7 12:03:07.412345 10.0.0.1:50001 ↔ 10.0.0.9:9092 frame 30 B BODY_TOO_SHORT"
     assert "response 30 B" in line(unreadable("response"))
 
 

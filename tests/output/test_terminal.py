@@ -7,7 +7,7 @@ import io
 import pytest
 
 from kshark.output.sink import Sink
-from kshark.output.spans import ERROR, PLAIN, plain
+from kshark.output.spans import ERROR, PLAIN, folded, plain
 from kshark.output.text_table import Cell, Column, table
 
 LINE = [("123 INVALID_SHARE_SESSION_EPOCH", ERROR), (" in 大 words", PLAIN)]
@@ -44,7 +44,7 @@ def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert printed(Screen()) == "123 INVALID_SHARE_SESSION_EPOCH in 大 w…\n"
 
 
-COLUMNS = [Column("API", elastic=True), Column("requests", right=True), Column("gaps", right=True)]
+COLUMNS = [Column("API", elastic=8), Column("requests", right=True), Column("gaps", right=True)]
 ROWS: list[list[Cell]] = [["ReadShareGroupStateSummary 大 and on", "1,204", ""], ["ShareFetch", [("7", ERROR)], ""]]
 
 
@@ -66,6 +66,23 @@ def test_the_elastic_column_gives_way_on_a_narrow_terminal() -> None:
         "  ReadShareGroupStateSu…     1,204",
         "  ShareFetch                     7",
     ]
+
+
+def test_then_columns_are_left_out() -> None:
+    columns = [Column("group"), Column("conns", right=True, drop=1), Column("requests", right=True, drop=2)]
+    rows: list[list[Cell]] = [["billing", "3", "1,204"]]
+    assert [[plain(line) for line in table(columns, rows, width)][1] for width in (40, 18, 9)] == [
+        "billing      3     1,204",
+        "billing     1,204",
+        "billing",
+    ]
+
+
+def test_long_lines_are_folded_between_words() -> None:
+    line = [("39 violations", ERROR), (" in 13 sessions, 1 unknown", PLAIN)]
+    assert [plain(part) for part in folded(line, 20, 2)] == ["39 violations in 13", "  sessions, 1", "  unknown"]
+    assert [plain(part) for part in folded(line, None)] == ["39 violations in 13 sessions, 1 unknown"]
+    assert [plain(part) for part in folded([("x" * 30, PLAIN)], 20, 2)] == ["x" * 30]
 
 
 def test_a_terminal_may_be_too_narrow_for_anything() -> None:
