@@ -5,7 +5,7 @@ Source: Kafka classes DefaultRecordBatch, LegacyRecord and ControlRecordType; KI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from struct import Struct
 from typing import Final, Literal
 
@@ -51,7 +51,7 @@ class Record(msgspec.Struct, gc=False):
     timestamp: int | UnsetType
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]] | UnsetType
+    headers: tuple[tuple[str, bytes | None], ...] | UnsetType
     control: Control | UnsetType = UNSET
 
 
@@ -62,12 +62,12 @@ class RecordSizes(msgspec.Struct, gc=False):
     timestamp: int | UnsetType
     key_size: int | None
     value_size: int | None
-    headers: Sequence[tuple[str, int | None]] | UnsetType
+    headers: tuple[tuple[str, int | None], ...] | UnsetType
     control: Control | UnsetType = UNSET
 
 
 AnyRecord = Record | RecordSizes
-Headers = Sequence[tuple[str, bytes | None]]
+Headers = tuple[tuple[str, bytes | None], ...]
 MakeRecord = Callable[[int, int | UnsetType, bytes | None, bytes | None, Headers | UnsetType], AnyRecord]
 
 
@@ -75,7 +75,7 @@ def sizes_only(
     offset: int, timestamp: int | UnsetType, key: bytes | None, value: bytes | None, headers: Headers | UnsetType
 ) -> RecordSizes:
     """A record with its payload left out."""
-    sized = UNSET if headers is UNSET else [(name, None if content is None else len(content)) for name, content in headers]
+    sized = UNSET if headers is UNSET else tuple((name, None if content is None else len(content)) for name, content in headers)
     return RecordSizes(offset, timestamp, None if key is None else len(key), None if value is None else len(value), sized)
 
 

@@ -85,7 +85,7 @@ class Columns:
 
     def _headers(self, buffer: bytes, rows: HeaderRows) -> Iterable[Sequence[tuple[str, Any]]]:
         keys = map(self._names.__getitem__, slices(buffer, rows.key.start, rows.key.end))
-        pairs = list(zip(keys, rows.value.contents(buffer) if self._payload else rows.value.sizes(), strict=True))
+        pairs = tuple(zip(keys, rows.value.contents(buffer) if self._payload else rows.value.sizes(), strict=True))
         each = int(rows.count[0])
         if each and (rows.count == each).all():
             return zip(*[iter(pairs)] * each, strict=True)

@@ -74,13 +74,14 @@ def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | No
         # Two lengths of at least a byte each.
         if not 0 < count <= (stop - position) // 2:
             raise BrokenRecord(f"{count} headers in {stop - position} bytes")
-        headers = pairs = []
+        pairs = []
         for _ in range(count):
             name, position = _sized(data, position, stop, "header key")
             content, position = _sized(data, position, stop, "header value")
             if name is None:
                 raise BrokenRecord("a header without key")
             pairs.append((name.decode("utf-8", "backslashreplace"), content))
+        headers = tuple(pairs)
     if position != stop:
         raise BrokenRecord(f"{stop - position} bytes behind its headers")
     return timestamp, offset, key, value, headers

@@ -119,17 +119,17 @@ class RecordsReader:
             if span.buffer is ARENA:
                 span.buffer = opened
             groups.setdefault(id(span.buffer), []).append(span)
-        left = [span for group in groups.values() for span in self._read_columns(group)]
-        number = {id(span): i for i, span in enumerate(spans)} if left else {}
-        for span in left:
+        left = {id(span) for group in groups.values() for span in self._read_columns(group)}
+        for number, span in enumerate(spans if left else ()):
+            if id(span) not in left:
+                continue
             span.batch.records, faults = read_records(span, self._make, self._records_left)
             self._records_left -= len(span.batch.records)
-            owner = number[id(span)]
             for fault in faults:
-                if owner < len(owners):
-                    attach(fault, owners[owner])
+                if number < len(owners):
+                    attach(fault, owners[number])
                 else:
-                    self._faults.setdefault(fault.code, fault)
+                    self._fault(*fault)
 
     def _read_columns(self, spans: list[Span]) -> list[Span]:
         """Reads a buffer's spans as columns where that is possible and faster; returns the others."""
