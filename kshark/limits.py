@@ -40,6 +40,9 @@ PENDING_RECORD_BYTES: Final = 2 << 20
 MESSAGE_RECORD_BYTES: Final = 256 << 20
 #: Batches and records of one message; what comes behind is not opened.
 MESSAGE_RECORDS: Final = 4 << 20
+#: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
+TELEMETRY_BYTES: Final = 8 << 20
+TELEMETRY_VALUES: Final = 1 << 18
 #: Faults of one body that are named one by one, beside the one that ends its reading.
 FAULTS_PER_BODY: Final = 16
 #: Depth of structures inside structures.

@@ -1,0 +1,75 @@
+"""Where Kafka's structures lie inside bytes, as words for dissectors: the field, what it holds, and what tells which of several it is.
+
+All of it is data; kshark.embedded obeys it. Bytes inside a structure may hold structures again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from kshark.schema import Layout
+
+#: What tells the version of a structure: an int16 before the body, the body's first field (an int16), the numbers before a record's
+#: value, or nothing but the length: then it is the newest version that ends where the bytes do.
+VersionFrom = Literal["prefix", "first_field", "numbers", "length"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """A layout as it lies in bytes; `inside`: what bytes fields of its own hold."""
+
+    layout: Layout
+    version_from: VersionFrom = "prefix"
+    inside: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers before a record's key or value, by name: the one called `type` tells what the record is, `version` the value's version."""
+
+    names: tuple[str, ...] = ()
+    encoding: Literal["int16", "uvarint"] = "int16"
+
+
+NONE: Final = Numbers()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """Records that a part of Kafka writes for itself. `types`: key's layout (None: it has no more than its numbers) and value's
+    structure, by the record type that the numbers of `key`, or those of `value`, tell."""
+
+    types: Mapping[int, tuple[Layout | None, Structure]]
+    key: Numbers = NONE
+    value: Numbers = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; `compression` is the field that names the codec."""
+
+    format: str
+    compression: str
+
+
+Holding = Structure | Log | Foreign
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A field of bytes or records in a body, `path` dotted (arrays are walked through), and what it can hold.
+
+    `holds`: by the value of the first field of `by` that has one, looked for beside the place, then further out, then in the request;
+    topic ids count as their topic's name. Where none has a value, what fits the bytes to their end is taken, if only one does. Without
+    `by` it holds what stands under "". `control`: what records of control batches are. `call`: names by which the places inside find
+    fields that are called otherwise here. `certain` False: others may put other bytes there, so what does not fit is not wrong.
+    """
+
+    path: str
+    holds: Mapping[str, Holding]
+    by: tuple[str, ...] = ()
+    control: Log | None = None
+    call: Mapping[str, str] = field(default_factory=dict)
+    certain: bool = True
