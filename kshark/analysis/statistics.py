@@ -138,13 +138,13 @@ class Statistics:
             self._share(request, response)
 
     def _errors(self, response: Message, key: int, version: int) -> Iterator[int]:
-        if not _whole(response):
+        if response.body is None or response.body is UNSET:
             return
         places = self._error_paths.get((key, version))
         if places is None:
             places = self._error_paths[key, version] = self._error_places(key, version)
         for names in places:
-            yield from (code for code in values(response.body, names) if code)
+            yield from (code for code in values(response.body, names) if code and code is not UNSET)
 
     def _error_places(self, key: int, version: int) -> list[Names]:
         api = self._registry.api(key)

@@ -45,7 +45,7 @@ def _line(cell: Cell) -> Line:
 
 
 def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
-    """Widths of the columns that are shown: all where elastic ones may give way, else fewer, until the table fits or no more can be done."""
+    """Widths of the columns that are shown: all where elastic ones may give way, else fewer, until the table fits."""
     shown = dict(natural)
     droppable = sorted((at for at in shown if columns[at].drop), key=lambda at: columns[at].drop)
     while True:

@@ -1,0 +1,151 @@
+"""`kshark check`, `kshark sessions`, `kshark stats` and `kshark export` on the same incident."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kshark as face
+from tests.cli.command import Run
+from tests.cli.incident import incident, written
+
+
+def test_check_names_the_broken_rule_and_answers_1(kshark: Run, trace: Path) -> None:
+    done = kshark("check", trace)
+    assert done.code == 1
+    assert "EPOCH_SKIP_AHEAD  violation by client c1" in done.out
+    assert done.lines[-1].startswith("1 violation in 2 sessions, 0 unknown, ")
+    assert done.err == ""
+
+
+def test_checks_json_ends_with_the_summary(kshark: Run, trace: Path) -> None:
+    *findings, summary = kshark("check", trace, "-T", "json").json
+    assert [finding["code"] for finding in findings] == [finding.code for finding in face.check(trace)]
+    (broken,) = [finding for finding in findings if finding["verdict"] == "violation"]
+    assert (broken["code"], broken["cause"], broken["group_id"], broken["topic_id"]) == ("EPOCH_SKIP_AHEAD", "skip_ahead", "billing", None)
+    assert list(summary) == ["summary"]
+    assert summary["summary"]["violations"] == 1
+    assert summary["summary"]["sessions"] == 2
+    assert sum(summary["summary"]["by_code"].values()) == len(findings)
+    packets = [finding["packet"] for finding in findings]
+    assert packets == sorted(packets)
+
+
+def test_a_clean_capture_answers_0_and_says_what_was_looked_at(kshark: Run, tmp_path: Path) -> None:
+    clean = written(tmp_path, incident()[:20])
+    done = kshark("check", clean)
+    assert done.code == 0
+    assert done.lines[-1].startswith("0 violations in ")
+
+
+def test_findings_can_be_selected_and_ignored(kshark: Run, trace: Path) -> None:
+    assert kshark("check", trace, "--select", "EPOCH_SKIP_AHEAD", "-T", "json").json[0]["code"] == "EPOCH_SKIP_AHEAD"
+    ignoring = kshark("check", trace, "--ignore", "epoch_skip_ahead,SESSION_NOT_CLOSED")
+    assert ignoring.code == 0
+    assert "EPOCH_SKIP_AHEAD" not in ignoring.out
+    assert kshark("check", trace, "--select", "SESSION_UNKNOWN").lines[-1].startswith("0 violations in 2 sessions")
+
+
+def test_quiet_leaves_the_verdict(kshark: Run, trace: Path) -> None:
+    done = kshark("check", trace, "-q")
+    assert done.code == 1
+    assert done.lines[-1].startswith("1 violation in 2 sessions")
+    assert len(done.lines) <= 2
+
+
+def test_each_capture_gets_its_own_verdict(kshark: Run, tmp_path: Path) -> None:
+    written(tmp_path, incident()[:20], "a.pcap")
+    written(tmp_path, name="b.pcap")
+    summaries = [line["summary"] for line in kshark("check", tmp_path, "--each", "-T", "json", "-q").json]
+    assert [(summary["file"], summary["violations"]) for summary in summaries] == [(f"{tmp_path}/a.pcap", 0), (f"{tmp_path}/b.pcap", 1)]
+    assert kshark("check", tmp_path, "--each").code == 1
+
+
+def test_sessions_are_listed_with_how_they_ended(kshark: Run, trace: Path) -> None:
+    done = kshark("sessions", trace)
+    assert done.code == 0
+    assert done.lines[0].split()[:4] == ["group", "member", "broker", "#"]
+    assert len(done.lines) == 4
+    assert "123 ×1" in next(line for line in done.lines if line.startswith("billing"))
+    assert "final_epoch" in next(line for line in done.lines if line.startswith("audit"))
+    assert done.lines[-1].startswith("2 sessions: ")
+
+
+def test_sessions_as_json(kshark: Run, trace: Path) -> None:
+    by_group = {session["group_id"]: session for session in kshark("sessions", trace, "-T", "json").json}
+    billing = by_group["billing"]
+    assert (billing["session"], billing["first_epoch"], billing["last_epoch"], billing["requests"]) == (1, 0, 3, 3)
+    assert (billing["accepted"], billing["rejected"]) == (2, {"123": 1})
+    assert "steps" not in billing
+    assert by_group["audit"]["closed"]["how"] == "final_epoch"
+
+
+def test_a_sessions_steps(kshark: Run, trace: Path) -> None:
+    steps = kshark("sessions", trace, "-T", "json", "-V").json[0]["steps"]
+    assert [(step["api"], step["epoch"], step["expected"], step["error_code"]) for step in steps] == [
+        ("ShareFetch", 0, None, 0),
+        ("ShareFetch", 1, 1, 0),
+        ("ShareFetch", 3, 2, 123),
+    ]
+    text = kshark("sessions", trace, "-V")
+    assert any(line.split()[-2:] == ["123", "INVALID_SHARE_SESSION_EPOCH"] for line in text.lines)
+
+
+def test_stats_as_json(kshark: Run, trace: Path) -> None:
+    (found,) = kshark("stats", trace, "-T", "json").json
+    apis = {api["api"]: api for api in found["apis"]}
+    assert {name: api["requests"] for name, api in apis.items()} == {
+        "ApiVersions": 2,
+        "ShareGroupHeartbeat": 2,
+        "ShareFetch": 4,
+        "ShareAcknowledge": 1,
+    }
+    assert apis["ShareFetch"]["errors"] == [{"error_code": 123, "error": "INVALID_SHARE_SESSION_EPOCH", "count": 1}]
+    assert apis["ShareFetch"]["latency_ms"] == {"p50": 1.0, "p95": 1.0, "p99": 1.0, "max": 1.0}
+    assert found["exchanges"] == {"answered": 9, "unanswered": 0, "one_way": 0, "orphan": 0}
+    (client,) = found["clients"]
+    assert (client["client_id"], client["software"], client["software_version"]) == ("c1", "apache-kafka-java", "4.3.1")
+    assert (client["address"], client["connections"], client["requests"]) == ("10.0.0.1", 2, 9)
+    groups = {group["group_id"]: group for group in found["share_groups"]}
+    assert groups["billing"] == {
+        "group_id": "billing",
+        "members": 1,
+        "sessions": 1,
+        "fetches": 3,
+        "acknowledges": 0,
+        "acquired": 11,
+        "redelivered": 1,
+        "greatest_delivery_count": 2,
+        "acknowledged": {"gap": 0, "accept": 9, "release": 1, "reject": 0, "renew": 0},
+        "errors": [{"error_code": 123, "error": "INVALID_SHARE_SESSION_EPOCH", "count": 1}],
+    }
+
+
+def test_stats_for_a_person(kshark: Run, trace: Path) -> None:
+    done = kshark("stats", trace)
+    for part in ("connections", "APIs  latency in ms", "errors  every error code", "clients", "share groups", "apache-kafka-java 4.3.1"):
+        assert part in done.out
+    assert not any(line.endswith(" ") for line in done.lines)
+
+
+def test_export_writes_the_tables(kshark: Run, trace: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    done = kshark("export", trace, "-o", tmp_path / "tables")
+    assert (done.code, done.out) == (0, "")
+    manifest = json.loads((tmp_path / "tables" / "manifest.json").read_text())
+    rows = {name: table["rows"] for name, table in manifest["tables"].items()}
+    assert (rows["exchanges"], rows["share_requests"], rows["flows"]) == (9, 5, 2)
+    assert rows["findings"] == len(list(face.check(trace)))
+    assert f"rows in {tmp_path}/tables" in done.err
+    assert "exchanges 9" in done.err
+
+
+def test_export_needs_a_folder_of_its_own(kshark: Run, trace: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "precious.txt").write_text("mine")
+    done = kshark("export", trace, "-o", tmp_path)
+    assert done.code == 2
+    assert "precious.txt" in done.err
+    assert (tmp_path / "precious.txt").read_text() == "mine"

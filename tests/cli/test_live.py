@@ -1,0 +1,128 @@
+"""`kshark live` on the loopback interface, with a broker that plays its part: needs the right to capture."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pytest
+
+import kshark
+
+pytestmark = pytest.mark.live
+MEMBER = "aAAAAAAAAAAAAAAAAAAAAA"
+
+
+def _framed(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def _read(connection: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+    return connection.recv(size, socket.MSG_WAITALL)
+
+
+def _broker(listener: socket.socket) -> None:
+    """Accepts epochs 0 and 1, refuses every other one."""
+    connection, _ = listener.accept()
+    with connection:
+        for epoch in (0, 1, 5):
+            _, _, correlation_id = struct.unpack(">hhi", _read(connection)[:8])
+            body = kshark.encode(78, 1, "response", {"error_code": 123 if epoch == 5 else 0})
+            connection.sendall(_framed(struct.pack(">i", correlation_id) + b"\0" + body))
+
+
+def _client(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for number, epoch in enumerate((0, 1, 5), 1):
+            fields = {"group_id": "g", "member_id": MEMBER, "share_session_epoch": epoch, "max_wait_ms": 5}
+            header = struct.pack(">hhih", 78, 1, number, 2) + b"c1\0"
+            connection.sendall(_framed(header + kshark.encode(78, 1, "request", fields)))
+            _read(connection)
+            time.sleep(0.05)
+
+
+def talk(port: int = 0) -> None:
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        playing = threading.Thread(target=_broker, args=(listener,))
+        playing.start()
+        _client(listener.getsockname()[1])
+        playing.join()
+
+
+@contextmanager
+def live(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """`kshark live` once it captures."""
+    command = [sys.executable, "-m", "kshark", "live", "-i", "lo", *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"}
+    ) as running:
+        time.sleep(2.5)
+        if running.poll() is not None and running.stderr is not None:
+            told = running.stderr.read()
+            if "not allowed" in told or "permi" in told.lower():
+                pytest.skip(f"no right to capture: {told.strip()}")
+            pytest.fail(told)
+        yield running
+        running.kill()
+
+
+def _rest(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.read()
+
+
+def test_messages_and_findings_come_as_they_happen() -> None:
+    with live("-T", "json", "-c", "6") as running:
+        talk()
+        lines = [json.loads(line) for line in _rest(running.stdout).splitlines()]
+        told = _rest(running.stderr)
+        assert running.wait(10) == 1
+    messages = [line for line in lines if "kind" in line]
+    assert [message["body"].get("share_session_epoch") for message in messages if message["kind"] == "request"] == [0, 1, 5]
+    (finding,) = [line for line in lines if line.get("verdict") == "violation"]
+    assert finding["code"] == "EPOCH_SKIP_AHEAD"
+    assert lines.index(finding) == 6
+    assert lines[-1]["summary"]["violations"] == 1
+    assert "0 dropped by the kernel" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_the_verdict(number: int) -> None:
+    with live("-q") as running:
+        talk()
+        time.sleep(0.5)
+        running.send_signal(number)
+        out, told = _rest(running.stdout), _rest(running.stderr)
+        assert running.wait(10) == 1
+    assert "EPOCH_SKIP_AHEAD" in out
+    assert out.splitlines()[-1].startswith("1 violation in 1 session")
+    assert "Traceback" not in told
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    with live() as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        talk()
+        assert running.wait(10) == 141
+        assert "Traceback" not in _rest(running.stderr)
+
+
+def test_an_interface_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    from kshark.cli import main
+
+    assert main(["live", "-i", "nowhere0"]) == 2
+    told = capfd.readouterr().err
+    assert "nowhere0" in told
+    assert told.count("\n") == 1
