@@ -121,7 +121,8 @@ class _Cursor:
         last = -1
         for _ in range(self._uvarint() or 0):
             at = self.position
-            tag, size = self._uvarint(), self._uvarint()
+            tag = self._uvarint()
+            size = None if tag is None else self._uvarint()
             if tag is None or size is None:
                 break
             behind = self.position + size
