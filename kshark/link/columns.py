@@ -27,22 +27,23 @@ KEY_WORDS: Final = 5
 
 
 class LinkHeader(NamedTuple):
-    """A link layer's header: its size, and where its ethertype stands (None: it has none)."""
+    """A link layer's header: its size, where its ethertype stands (None: it has none), or what always follows."""
 
     size: int
-    ethertype_at: int | None
+    ethertype_at: int | None = None
+    always: int | None = None
 
 
 LINK_HEADERS: Final = {
-    0: LinkHeader(4, None),
+    0: LinkHeader(4),
     1: LinkHeader(14, 12),
-    12: LinkHeader(0, None),
-    14: LinkHeader(0, None),
-    101: LinkHeader(0, None),
-    108: LinkHeader(4, None),
+    12: LinkHeader(0),
+    14: LinkHeader(0),
+    101: LinkHeader(0),
+    108: LinkHeader(4),
     113: LinkHeader(16, 14),
-    228: LinkHeader(0, None),
-    229: LinkHeader(0, None),
+    228: LinkHeader(0, always=IPV4),
+    229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
 #: VLAN tags one behind the other that are passed over here.
@@ -92,18 +93,21 @@ def ordinary(batch: PacketBatch) -> list[Columns]:
         if header is None:
             continue
         rows = np.flatnonzero((batch.length >= header.size + HEADERS_4.itemsize) & (batch.link_type == kind))
-        start, ethertype = _network(view, batch.offset[rows], header, kind)
+        if len(rows) == 0:
+            continue
+        start, ethertype = _network(view, batch.offset[rows], header)
         leading = view[start]
+        captured = batch.offset[rows] + batch.length[rows] - start
         for version, chosen in (
-            (4, (ethertype == IPV4) & (leading == 0x45)),
-            (6, (ethertype == IPV6) & (leading >> 4 == 6)),
+            (4, (ethertype == IPV4) & (leading == 0x45) & (captured >= HEADERS_4.itemsize)),
+            (6, (ethertype == IPV6) & (leading >> 4 == 6) & (captured >= HEADERS_6.itemsize)),
         ):
             if chosen.any():
                 found.append(_segments(batch, view, rows[chosen], start[chosen], version))
     return found
 
 
-def _network(view: Bytes, begin: Int64s, header: LinkHeader, kind: int) -> tuple[Int64s, NDArray[Any]]:
+def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, NDArray[Any]]:
     """Where the network layer begins and what it is, as an ethertype."""
     start = begin + header.size
     if header.ethertype_at is not None:
@@ -115,6 +119,8 @@ def _network(view: Bytes, begin: Int64s, header: LinkHeader, kind: int) -> tuple
             start = start + 4 * tagged
             ethertype = np.where(tagged, _uint16(view, start - 2), ethertype)
         return start, ethertype
+    if header.always is not None:
+        return start, np.full(len(start), header.always)
     if header.size == 0:
         version = view[start] >> 4
         return start, np.where(version == 4, IPV4, np.where(version == 6, IPV6, 0))
@@ -130,10 +136,9 @@ def _uint16(view: Bytes, position: Int64s) -> NDArray[Any]:
 
 
 def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> Columns:
-    """The TCP segments among packets whose IP header of that version begins at `start`."""
+    """The TCP segments among packets whose headers, from IP of that version at `start`, were captured."""
     form, ip_header = (HEADERS_4, 20) if version == 4 else (HEADERS_6, 40)
     end = batch.offset[row] + batch.length[row]
-    row, start, end = _where(start + form.itemsize <= end, row, start, end)
     wire_end = np.maximum(batch.offset[row] + batch.wire_length[row], end)
     fields = np.ascontiguousarray(sliding_window_view(view, form.itemsize)[start]).view(form)[:, 0]
     total = fields["total"].astype(np.int64)

@@ -47,7 +47,7 @@ def merged_by_hand(times: Sequence[Sequence[int]]) -> list[str]:
     return out
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(times=st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=2, max_size=4))
 def test_the_earliest_packet_comes_next_and_is_found_in_its_file(times: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = files(tmp_path_factory.mktemp("m"), times)
@@ -63,7 +63,7 @@ def test_the_earliest_packet_comes_next_and_is_found_in_its_file(times: list[lis
 
 
 def test_files_that_overlap_are_merged_across_many_batches(tmp_path: Path) -> None:
-    times = [sorted(np.random.default_rng(n).integers(0, 10**9, 30_000).tolist()) for n in range(3)]
+    times = [sorted(np.random.default_rng(n).integers(0, 10**9, 20_000).tolist()) for n in range(3)]
     paths = files(tmp_path, times)
 
     found = list(rows(open_captures(paths)))

@@ -1,0 +1,188 @@
+"""An interface is read: real packets on loopback, and what stands in the way of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kshark.capture.live import LiveCapture
+from kshark.errors import UnreadableInput, UsageError
+from kshark.link import Link
+from kshark.model import PacketBatch, Weird
+
+MAY = sys.platform == "linux" and hasattr(os, "geteuid") and os.geteuid() == 0 and importlib.util.find_spec("scapy") is not None
+
+needs_rights = pytest.mark.skipif(not MAY, reason="capturing needs Linux, root and scapy")
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def talk(server: socket.socket, size: int) -> None:
+    """A client sends so many bytes, and the server takes them all."""
+
+    def take() -> None:
+        taken, _ = server.accept()
+        with taken:
+            while taken.recv(1 << 16):
+                pass
+
+    taking = threading.Thread(target=take)
+    taking.start()
+    with socket.create_connection(server.getsockname()) as client:
+        client.sendall(bytes(size))
+    taking.join()
+
+
+def captured(live: LiveCapture, while_doing: Callable[[], None]) -> list[PacketBatch | Weird]:
+    items: list[PacketBatch | Weird] = []
+    reading = threading.Thread(target=lambda: items.extend(live))
+    reading.start()
+    while_doing()
+    live.stop()
+    reading.join(timeout=20)
+    assert not reading.is_alive()
+    return items
+
+
+def payload_bytes(items: list[PacketBatch | Weird]) -> tuple[int, int]:
+    """Bytes of the one connection, those sent twice counted once, and how many of all of them were cut off."""
+    link, missing = Link(), 0
+    ranges: list[tuple[int, int]] = []
+    for item in items:
+        assert isinstance(item, PacketBatch), item
+        found, _ = link.feed(item)
+        if found is not None:
+            sizes = found.length + found.missing
+            missing += int(found.missing.sum())
+            ranges += zip(found.seq.tolist(), (found.seq + sizes).tolist(), strict=True)
+    assert len(link.ends) == 1
+    assert sum(end - start for start, end in ranges) < 1.5 * len_of_union(ranges), "every packet twice"
+    return len_of_union(ranges), missing
+
+
+def len_of_union(ranges: list[tuple[int, int]]) -> int:
+    total, reached = 0, 0
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+@pytest.mark.live
+@needs_rights
+@pytest.mark.parametrize("interface", ["lo", "any"])
+def test_every_byte_on_loopback_is_seen_once(interface: str, server: socket.socket) -> None:
+    live = LiveCapture(interface, bpf=f"tcp port {server.getsockname()[1]}")
+
+    items = captured(live, lambda: talk(server, 3_000_000))
+
+    assert payload_bytes(items) == (3_000_000, 0)
+    assert live.dropped == 0
+    numbers = [n for item in items if isinstance(item, PacketBatch) for n in item.number.tolist()]
+    times = [t for item in items if isinstance(item, PacketBatch) for t in item.time_ns.tolist()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert any(t % 1000 for t in times), "nanoseconds"
+
+
+@pytest.mark.live
+@needs_rights
+def test_a_snap_length_keeps_the_beginning_of_each_packet(server: socket.socket) -> None:
+    live = LiveCapture("lo", bpf=f"tcp port {server.getsockname()[1]}", snap_length=200)
+
+    sent, missing = payload_bytes(captured(live, lambda: talk(server, 500_000)))
+
+    assert sent == 500_000
+    assert missing > 0
+
+
+@pytest.mark.live
+@needs_rights
+def test_packets_the_kernel_had_no_room_for_are_counted(server: socket.socket) -> None:
+    """Nobody reads while more is sent than the kernel holds."""
+    live = LiveCapture("lo", bpf=f"tcp port {server.getsockname()[1]}")
+    talk(server, 120_000_000)
+
+    items = captured(live, lambda: None)
+
+    assert live.dropped > 0
+    assert {item.code for item in items if isinstance(item, Weird)} == {"PACKETS_DROPPED"}
+
+
+@pytest.mark.live
+@needs_rights
+def test_an_interface_that_is_silent_stops_when_asked(server: socket.socket) -> None:
+    live = LiveCapture("lo", bpf=f"tcp port {server.getsockname()[1]}")
+
+    assert captured(live, lambda: None) == []
+    live.stop()  # once more, after the end
+    live.close()
+
+
+@pytest.mark.live
+@needs_rights
+def test_a_signal_handler_may_stop_it() -> None:
+    program = (
+        "import signal; from kshark.capture.live import LiveCapture; live = LiveCapture('lo', bpf='tcp port 1');"
+        "signal.signal(signal.SIGINT, lambda *_: live.stop()); print('ready', flush=True); print(list(live))"
+    )
+    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+
+    assert running.communicate(timeout=20)[0] == "[]\n"
+    assert running.returncode == 0
+
+
+@needs_rights
+def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(UnreadableInput, match=r"no interface nosuch0; there are lo.*, and any"):
+        LiveCapture("nosuch0")
+
+
+@pytest.mark.live
+@needs_rights
+@pytest.mark.parametrize("interface", ["lo", "any"])
+def test_a_filter_that_libpcap_refuses_is_bad_usage(interface: str) -> None:
+    with pytest.raises(UsageError, match="capture filter"):
+        LiveCapture(interface, bpf="tcp prot 1")
+
+
+@needs_rights
+def test_without_the_right_to_capture_one_sentence_says_so() -> None:
+    program = (
+        "import os, scapy.arch.linux\n"
+        "from kshark.capture.live import LiveCapture\n"
+        "from kshark.errors import UnreadableInput\n"
+        "os.setuid(65534)\n"
+        "try: LiveCapture('lo')\n"
+        "except UnreadableInput as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "lo: capturing needs root, or the capability CAP_NET_RAW\n"
+
+
+def test_without_scapy_one_sentence_says_so() -> None:
+    program = (
+        "import sys; sys.modules['scapy'] = None\n"
+        "from kshark.capture.live import LiveCapture\n"
+        "from kshark.errors import UsageError\n"
+        "try: LiveCapture('lo')\n"
+        "except UsageError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "live capture needs scapy, on Linux: pip install 'kshark[live]'\n"

@@ -1,0 +1,74 @@
+"""tshark reads the same packets from the same files: time, sender, sequence number, payload length of each."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kshark.capture import open_captures
+from kshark.link import Link
+from kshark.model import PacketBatch
+from tests.shared import shared
+
+pytestmark = [
+    pytest.mark.tshark,
+    pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
+]
+
+FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.len")
+
+QUICK = (
+    "librdkafka-mock/two-interfaces.pcapng",
+    "librdkafka-mock/nano-sll2.pcap",
+    "kafka-4/tcp-var-ng.pcapng",
+    "kafka-4/tcp-hostile.pcap",
+    "third-party/ndpi-kafka-2023.pcapng",
+    "third-party/go-sniffer-kafka.pcap",
+    "third-party/deepflow-18-api-versions-v3.pcap",
+)
+
+Row = tuple[int, int, str, int, int, int, int]
+
+
+def by_tshark(path: Path) -> list[Row]:
+    command = ["tshark", "-r", str(path), "-Y", "tcp and not icmp", "-T", "fields"]
+    lines = subprocess.run([*command, *(f"-e{field}" for field in FIELDS)], check=True, capture_output=True, text=True).stdout
+    rows = []
+    for number, time, ip, ipv6, port, seq, ack, flags, length in (line.split("\t") for line in lines.splitlines()):
+        seconds, fraction = time.split(".")
+        time_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0"))
+        rows.append((int(number), time_ns, f"{ip or f'[{ipv6}]'}:{port}", int(seq), int(ack), int(flags, 16) & 0xFF, int(length)))
+    return rows
+
+
+def by_kshark(path: Path) -> list[Row]:
+    link, rows = Link(), []
+    for item in open_captures([path]):
+        assert isinstance(item, PacketBatch)
+        found, weirds = link.feed(item)
+        assert weirds == []
+        if found is not None:
+            senders = [link.ends[path >> 1][path & 1] for path in found.path.tolist()]
+            sizes = (found.length + found.missing).tolist()
+            columns = (found.packet.tolist(), found.time_ns.tolist(), senders, found.seq.tolist(), found.ack.tolist(), found.flags.tolist())
+            rows += zip(*columns, sizes, strict=True)
+    return rows
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_tshark_reads_the_same(name: str) -> None:
+    path = shared("captures", *name.split("/"))
+
+    rows = by_kshark(path)
+
+    assert rows == by_tshark(path)
+    assert len(rows) > 1
+
+
+@pytest.mark.slow
+def test_tshark_reads_the_same_from_every_capture() -> None:
+    for path in sorted(shared("captures").glob("*/*.pcap*")):
+        assert by_kshark(path) == by_tshark(path), path.name
