@@ -274,7 +274,7 @@ def test_a_false_count_costs_no_memory():
 
 
 @given(st.lists(strategies.batches(), min_size=1, max_size=5), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_sizes_add_up(batches, cut):
     data = b"".join(batches)
     field, _ = opened(data[: len(data) - cut])
@@ -286,7 +286,7 @@ legacy = st.builds(write_message, st.just(3), st.none() | st.binary(max_size=9),
 
 
 @given(strategies.damaged(sources | legacy))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_damage_gives_declared_codes_and_the_same_both_ways(data):
     loop, columns = opened(data, columns_from=NEVER), opened(data, columns_from=0)
 
