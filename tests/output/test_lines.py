@@ -7,6 +7,8 @@ import pytest
 from kshark.output.lines import MessageLines
 from kshark.output.spans import plain
 from kshark.output.summary import ranged
+from kshark.records import Record
+from kshark.records.writer import write_batch
 from tests.output.messages import REGISTRY, Message, message, request, response, unreadable
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
@@ -89,6 +91,12 @@ def test_ranges_count_the_records_they_cover() -> None:
 )
 def test_any_api_is_summed_up_from_its_schema(of: Message, text: str) -> None:
     assert said(of) == text
+
+
+def test_records_are_counted_with_their_bytes() -> None:
+    batch = write_batch([Record(n, 0, None, b"v", ()) for n in range(3)])
+    produced = request("Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch * 2}]}])
+    assert said(produced) == f"acks=1 t[0] records=6 ({2 * len(batch)} B)"
 
 
 def test_a_frame_that_nobody_can_read_still_has_a_line() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-
 from kshark.output.spans import plain
 from kshark.output.tree import Trees
+from kshark.records import Record
+from kshark.records.writer import write_batch
 from tests.output.messages import REGISTRY, Message, message, request, response, unreadable
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
-#: One record batch of magic 2 with the record "k" → "v".
-BATCH = base64.b64decode("AAAAAAAAAAAAAAA6AAAAAAIAAAAAAAAAAAAAAAABjAAAAAAAAAGMAAAAAAD/////////////AAAAAAAAAAEQAAAAAmsCdgA=")
 
 
 def tree(of: Message) -> list[str]:
@@ -58,6 +56,33 @@ def test_long_values_are_cut_and_say_how_long_they_are() -> None:
     assert line.endswith("ff… (1.00 kB)")
     (line,) = [line for line in tree(request("SaslAuthenticate", 1, auth_bytes="€".encode() * 1000)) if "auth_bytes" in line]
     assert line.endswith('€"… (3.00 kB)')
+
+
+def test_records_are_opened() -> None:
+    batch = write_batch([Record(7, 1_000, b"k", None, (("h", b"\xff"),)), Record(8, 1_001, None, b"v", ())], codec="gzip")
+    produced = request("Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch}]}])
+    lines = [line.strip() for line in tree(produced)]
+    at = lines.index("records: 2")
+    assert lines[at + 1 : at + 12] == [
+        "- offset: 7",
+        "timestamp: 1000",
+        'key: "k"',
+        "value: null",
+        "headers: 1",
+        '- "h", ff',
+        "- offset: 8",
+        "timestamp: 1001",
+        "key: null",
+        'value: "v"',
+        "headers: []",
+    ]
+    assert "crc_ok: true" in lines
+    assert 'codec: "gzip"' in lines
+
+
+def test_tags_that_nobody_knows_are_shown() -> None:
+    lines = tree(request("Heartbeat", 4, group_id="g", _tagged={"7": b"\x01\x02"}))
+    assert lines[-3:-1] == ["  _tagged:", "    7: 01 02"]
 
 
 def test_what_nobody_could_read_says_so() -> None:
