@@ -88,5 +88,5 @@ class Tally:
 
 
 def in_packet_order(findings: Iterable[Finding]) -> list[Finding]:
-    """As `kshark check` shows findings of files: by packet, the one with a cause first."""
-    return sorted(findings, key=lambda finding: (finding.packet, finding.cause is None, finding.code, finding.flow))
+    """As `kshark check` shows findings of files: by packet, the one with a cause first; the same order from every engine."""
+    return sorted(findings, key=lambda it: (it.packet, it.cause is None, it.code, it.flow, it.member_id or "", it.argument))
