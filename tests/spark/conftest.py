@@ -1,0 +1,24 @@
+"""One small Spark for all its tests; where Java or pyspark is missing they are skipped, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spark_analysis.java import MISSING, find_java
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two cores: one would hide mistakes of order."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if find_java() is None:
+        pytest.skip(MISSING)
+    from spark_analysis.session import open_session
+
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    session = open_session("local[2]", **{"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse})
+    yield session
+    session.stop()

@@ -1,0 +1,144 @@
+"""The same findings from Spark: from tables, from captures, from several of them; and how the work is laid out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kshark.cli
+import spark_analysis.cli
+from tests.shared import CAPTURES
+
+pytestmark = pytest.mark.spark
+
+CHECKED = ("adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2", "adv-members", "share-java-explicit", "share-restart", "share-loss")
+
+
+def said(capsys: pytest.CaptureFixture[str], main: Any, *words: str) -> tuple[int, str]:
+    """Exit code and standard output of a command."""
+    capsys.readouterr()
+    code = main([*words])
+    return code, capsys.readouterr().out
+
+
+def both(capsys: pytest.CaptureFixture[str], given: list[str], to_spark: list[str] | None = None) -> None:
+    """kshark check and kshark-spark check print the same, to the letter."""
+    expected = said(capsys, kshark.cli.main, "check", *given)
+    assert said(capsys, spark_analysis.cli.main, "check", *(to_spark or given), "--master", "local[2]") == expected
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_tables_give_the_findings_that_packets_give(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+    capture = str(CAPTURES / f"{name}.pcap")
+    assert said(capsys, kshark.cli.main, "export", capture, "-o", str(tmp_path))[0] == 0
+    both(capsys, [capture, "-T", "json"], [str(tmp_path), "-T", "json"])
+
+
+def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    both(capsys, [str(CAPTURES / "adv-epochs.pcap")])
+
+
+def test_two_captures_are_one_unless_told(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "adv-sessions-4.2.1.pcap")]
+    both(capsys, [*captures, "-T", "json"])
+    both(capsys, [*captures, "--each"])
+
+
+def test_selected_findings_are_the_same(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    both(capsys, [str(CAPTURES / "adv-epochs.pcap"), "--ignore", "NO_RECOVERY,SESSION_REOPEN", "-T", "json"])
+
+
+def test_the_exit_code_says_whether_a_rule_was_broken(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    clean = str(CAPTURES / "share-java-explicit.pcap")
+    assert said(capsys, spark_analysis.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0
+
+
+def test_an_export_from_spark_holds_the_same_rows(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "seed-messy.pcap")]
+    assert said(capsys, kshark.cli.main, "export", *captures, "--each", "--records", "-o", str(tmp_path / "one"))[0] == 0
+    words = ["export", *captures, "--each", "--records", "-o", str(tmp_path / "two"), "--master", "local[2]"]
+    assert said(capsys, spark_analysis.cli.main, *words)[0] == 0
+
+    manifests = [json.loads((tmp_path / folder / "manifest.json").read_text()) for folder in ("one", "two")]
+    assert manifests[0] == manifests[1]
+    for name in manifests[0]["tables"]:
+        rows = [sorted(map(str, pq.read_table(tmp_path / folder / name).to_pylist())) for folder in ("one", "two")]
+        assert rows[0] == rows[1], name
+    assert len(list((tmp_path / "two" / "exchanges").iterdir())) == 2
+
+
+# -- the plan
+
+
+def physical(frame: Any) -> str:
+    """What Spark is going to do."""
+    plan: str = frame._jdf.queryExecution().executedPlan().toString()
+    return plan
+
+
+def test_one_shuffle_by_session_and_messages_stay_with_the_workers(spark: Any) -> None:
+    from kshark.analysis import APIS
+    from kshark.pipeline import Options
+    from spark_analysis.check import found_in
+    from spark_analysis.tables import decoded, tasks_of
+
+    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "adv-sessions-4.2.1.pcap")]
+    tasks = tasks_of([captures], 2)
+    rows = decoded(spark, tasks, Options(records=False, bodies=APIS))
+
+    found = found_in(rows, 2)
+
+    plan = physical(found)
+    shuffles = re.findall(r"(?<!Broadcast)Exchange (\w+)\(([^)]*)\)", plan)
+    assert len(shuffles) == 1, plan
+    assert "bucket" in shuffles[0][1]
+    assert rows.rdd.getNumPartitions() == len(tasks) == 2
+    assert re.search(r"BroadcastExchange(?s:.)*flow_id", plan), "what is broadcast are names of connections"
+    assert set(found.columns) == {"capture", "bucket", "finding", "sessions"}
+
+
+def test_captures_of_their_own_have_tasks_of_their_own() -> None:
+    from spark_analysis.tables import tasks_of
+
+    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "seed-messy.pcap")]
+    assert [(task.capture, task.shard, task.shards) for task in tasks_of([[one] for one in captures], 2)] == [
+        ("adv-epochs.pcap", 0, 1),
+        ("seed-messy.pcap", 0, 1),
+    ]
+    assert [(task.capture, task.shard, task.shards) for task in tasks_of([captures], 1)] == [
+        ("adv-epochs.pcap+1", 0, 2),
+        ("adv-epochs.pcap+1", 1, 2),
+    ]
+
+
+# -- what goes wrong
+
+
+def test_bad_usage_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words, sentence in (
+        (["chekc", "a.pcap"], 'no command "chekc"; did you mean "check"?'),
+        (["check", str(tmp_path / "absent.pcap")], "no such file"),
+        (["check", "-"], "standard input"),
+        (["export", str(CAPTURES / "adv-epochs.pcap")], "name one with -o"),
+        (["check", str(CAPTURES / "README.md")], "no capture"),
+    ):
+        assert spark_analysis.cli.main(words) == 2
+        said_there = capsys.readouterr()
+        assert said_there.out == ""
+        assert sentence in said_there.err
+        assert len(said_there.err.strip().splitlines()) == 1
+
+
+def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from kshark.output.parquet import ParquetWriter
+
+    ParquetWriter(tmp_path, [["-"]]).close()
+    assert spark_analysis.cli.main(["check", str(tmp_path), "a.pcap"]) == 2
+    assert spark_analysis.cli.main(["export", str(tmp_path), "-o", str(tmp_path / "x")]) == 2
+    assert said(capsys, spark_analysis.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0

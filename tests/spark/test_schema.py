@@ -1,0 +1,24 @@
+"""One list of columns, the same schema on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kshark.output.parquet import TableFile, arrow_schema
+from kshark.tables import TABLES
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_spark_reads_the_schema_that_arrow_writes(spark: Any, name: str, tmp_path: Path) -> None:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    declared = spark.createDataFrame([], TABLES[name].ddl).schema
+    assert from_arrow_schema(arrow_schema(TABLES[name])) == declared
+
+    TableFile(tmp_path, TABLES[name]).close()
+    assert spark.read.parquet(str(tmp_path / name)).schema == declared

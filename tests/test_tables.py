@@ -1,0 +1,285 @@
+"""Tables: every event finds its row, and the rows alone give the events back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshark.face import pages
+from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.pipeline import Options
+from kshark.tables import COMMON, TABLES, Rows
+from kshark.tables.captures import capture_names
+from kshark.tables.events import events_from_tables
+from kshark.tables.fields import session_key
+from kshark.tables.types import Array, Struct, parse_type
+from tests.conversation import TOPIC, Conversation, events
+from tests.shared import CAPTURES
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def tables(happened: Iterable[Event], *, records: bool = False) -> Tables:
+    """The rows of every table, by column name."""
+    rows = Rows("talk", records=records)
+    found: Tables = {name: [] for name in TABLES}
+    for event in happened:
+        for name, row in rows.feed(event):
+            columns = [column.name for column in TABLES[name].columns]
+            found[name].append(dict(zip(columns, row, strict=True)))
+    return found
+
+
+def from_capture(name: str, **options: Any) -> list[Event]:
+    return [event for page in pages((CAPTURES / name,), Options(**options)) for event in page]
+
+
+def consumed() -> Conversation:
+    """A member joins, acquires, acknowledges, forgets, leaves."""
+    talk = Conversation()
+    a = talk.member("a")
+    acquired = [{"first_offset": 100, "last_offset": 109, "delivery_count": 1}]
+    partition = {
+        "partition_index": 3,
+        "error_code": 0,
+        "error_message": None,
+        "acknowledge_error_code": 0,
+        "acknowledge_error_message": None,
+        "current_leader": {"leader_id": -1, "leader_epoch": -1},
+        "records": None,
+        "acquired_records": acquired,
+    }
+    answer = {"acquisition_lock_timeout_ms": 30000, "responses": [{"topic_id": TOPIC, "partitions": [partition]}]}
+    a.share_fetch(epoch=0, partitions=[3]).answered()
+    a.share_fetch(epoch=1).answered(**{**answer, "responses": [{"topic_id": TOPIC, "partitions": [{**partition, "records": b""}]}]})
+    a.share_fetch(epoch=2, partitions=[3], acks=[(100, 104, 1), (105, 109, 2)], forget=[7]).answered()
+    a.share_acknowledge(epoch=3, acks=[(110, 110, 3)], partition=3)
+    a.connection.close()
+    return talk
+
+
+def only(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+# -- rows
+
+
+def test_a_share_consumer_fills_the_tables() -> None:
+    found = tables(events(consumed()))
+
+    assert only(found["share_requests"], "api", "epoch", "error_code", "outcome") == [
+        ("ShareFetch", 0, 0, "answered"),
+        ("ShareFetch", 1, 0, "answered"),
+        ("ShareFetch", 2, 0, "answered"),
+        ("ShareAcknowledge", 3, None, "unanswered"),
+    ]
+    assert only(found["share_requests"], "partitions", "forgotten")[2] == ([(TOPIC, 3)], [(TOPIC, 7)])
+    assert only(found["acquired"], "partition", "first_offset", "last_offset", "delivery_count", "lock_timeout_ms") == [
+        (3, 100, 109, 1, 30000)
+    ]
+    assert only(found["acknowledgements"], "first_offset", "last_offset", "types", "piggybacked", "error_code") == [
+        (100, 104, [1], True, None),
+        (105, 109, [2], True, None),
+        (110, 110, [3], False, None),
+    ]
+    assert only(found["heartbeats"], "group_type", "member_epoch", "response_member_epoch", "subscribed") == [("share", 0, 1, ["t"])]
+    (flow,) = found["flows"]
+    assert (flow["software_name"], flow["opened_by"], flow["half_closed_by"], flow["ended"]) == (
+        "apache-kafka-java",
+        "client",
+        "client",
+        "fin",
+    )
+
+
+def test_every_exchange_is_a_row_and_every_row_has_the_common_columns() -> None:
+    happened = events(consumed())
+    found = tables(happened)
+    assert len(found["exchanges"]) == sum(isinstance(event, Exchange) for event in happened)
+    for name, rows in found.items():
+        for row in rows:
+            assert list(row)[: len(COMMON)] == [column.name for column in COMMON], name
+            assert row["capture"] == "talk"
+            assert row["ts"] == row["ts_ns"] // 1000
+
+
+def test_a_request_and_its_answer_stand_in_one_row() -> None:
+    found = tables(events(consumed()))
+    fetch = next(row for row in found["exchanges"] if row["api"] == "ShareFetch")
+    assert fetch["request_packet"] < fetch["response_packet"]
+    assert fetch["packet"] == fetch["request_packet"]
+    assert fetch["latency_ns"] == fetch["response_ts_ns"] - fetch["request_ts_ns"]
+    assert msgspec.json.decode(fetch["request_json"])["share_session_epoch"] == 0
+    assert msgspec.json.decode(fetch["response_json"])["error_code"] == 0
+
+
+def test_a_request_that_is_never_answered_has_its_row_when_the_connection_ends() -> None:
+    found = tables(events(consumed()))
+    lost = next(row for row in found["exchanges"] if row["outcome"] == "unanswered")
+    assert lost["api"] == "ShareAcknowledge"
+    assert lost["response_packet"] is None
+    assert lost["given_up_packet"] == found["flows"][0]["closed_packet"]
+
+
+def test_a_hole_is_a_row_with_its_direction_and_its_packets() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    lost = a.share_fetch(epoch=0).answered()
+    a.share_fetch(epoch=1).answered()
+    found = tables(events(talk.without_packets(lost.packets)))
+    (gap,) = [row for row in found["weirds"] if row["kind"] == "gap"]
+    assert (gap["code"], gap["direction"]) == ("STREAM_GAP", "client")
+    assert gap["first_packet"] < lost.packet < gap["last_packet"]
+    assert gap["size_bytes"] > 0
+
+
+def test_what_touches_a_message_is_a_row_beside_it() -> None:
+    found = tables(from_capture("adv-frames.pcap"))
+    trailing = [row for row in found["weirds"] if row["code"] == "TRAILING_BYTES"]
+    assert {row["kind"] for row in trailing} == {"message"}
+    beside = {row["correlation_id"] for row in found["exchanges"] if "TRAILING_BYTES" in (row["request_weird"] or ())}
+    assert beside == {row["correlation_id"] for row in trailing}
+
+
+def test_batches_have_rows_and_records_only_when_asked() -> None:
+    happened = from_capture("produce-mix.pcap")
+    found = tables(happened, records=True)
+    assert {row["codec"] for row in found["record_batches"]} == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert len(found["records"]) == sum(row["count"] for row in found["record_batches"] if row["magic"] == 2)
+    assert any(row["headers"] for row in found["records"])
+    assert all('"batches"' not in (row["response_json"] or "") for row in found["exchanges"])
+    assert tables(happened)["records"] == []
+
+
+def test_a_topic_has_its_name_once_the_capture_told_it() -> None:
+    found = tables(from_capture("share-java-explicit.pcap", records=False))
+    assert {row["topic"] for row in found["acquired"]} - {None}
+    names = {row["topic_id"]: row["topic"] for row in found["acquired"] if row["topic"]}
+    assert all(row["topic"] in (None, names[row["topic_id"]]) for row in found["acknowledgements"])
+
+
+# -- events
+
+
+def plainly(happened: Iterable[Event]) -> Iterator[tuple[Any, ...]]:
+    """What an analysis can see of events; raw tokens and frames that nobody can tell are no exchanges."""
+    for event in happened:
+        match event:
+            case Message() if event.api_key is msgspec.UNSET and event.kind != "response":
+                continue
+            case Message() if event.correlation_id is msgspec.UNSET:
+                continue
+            case Message():
+                fields = [(name, getattr(event, name)) for name in event.__struct_fields__ if name not in ("body", "detail", "client_id")]
+                yield "message", fields, plain_body(event.body)
+            case Exchange():
+                yield "exchange", event.outcome, event.request and event.request.packet, event.response and event.response.packet
+            case Gap():
+                yield "gap", event.flow.id, event.flow.ends[event.side], event.packet, event.first_packet, event.last_packet, event.reason
+            case Weird():
+                yield "weird", event.code, event.packet, event.flow, event.detail
+            case Opened() | HalfClosed() | Closed():
+                side = getattr(event, "side", None)
+                end = None if side is None else event.flow.ends[side]
+                yield type(event).__name__, event.flow.id, event.packet, event.time_ns, event.flow.client, end, getattr(event, "how", None)
+
+
+def plain_body(body: Any) -> Any:
+    """A body as JSON has it, its records closed."""
+    if body is None or body is msgspec.UNSET:
+        return None
+    told = msgspec.json.encode(body.__dict__ if hasattr(body, "__dict__") else body, enc_hook=vars)
+    return without_batches(msgspec.json.decode(told))
+
+
+def without_batches(value: Any) -> Any:
+    match value:
+        case {"size": size, "batches": _}:
+            return {"size": size}
+        case dict():
+            return {name: without_batches(inner) for name, inner in value.items()}
+        case list():
+            return [without_batches(inner) for inner in value]
+        case _:
+            return value
+
+
+def assert_same_events(happened: list[Event]) -> None:
+    found = tables(happened)
+    back = events_from_tables(found["exchanges"], found["flows"], found["weirds"])
+    for told, again in zip(plainly(happened), plainly(back), strict=True):
+        assert told == again
+
+
+def test_the_rows_alone_give_the_events_back() -> None:
+    assert_same_events(events(consumed()))
+
+
+@pytest.mark.parametrize("packet", range(3, 24))
+def test_also_of_a_capture_with_holes(packet: int) -> None:
+    assert_same_events(events(consumed().without_packets([packet, packet + 1])))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-frames.pcap", "share-loss.pcap", "share-restart.pcap", "tcp-var-missed.pcap"],
+)
+def test_also_of_real_captures(name: str) -> None:
+    assert_same_events(from_capture(name, records=False))
+
+
+def test_the_tables_alone_give_the_same_findings() -> None:
+    from kshark.analysis import Analyzer, in_packet_order
+
+    def findings(happened: Iterable[Event]) -> list[str]:
+        analyzer = Analyzer()
+        found = [finding for event in happened for finding in analyzer.feed(event)]
+        return sorted(map(str, in_packet_order([*found, *analyzer.close()])))
+
+    for capture in ("adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap", "share-loss.pcap"):
+        happened = from_capture(capture, records=False)
+        rows = tables(happened)
+        assert findings(happened) == findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"])), capture
+
+
+# -- names and types
+
+
+def test_captures_are_told_apart_by_as_little_as_that_takes() -> None:
+    assert capture_names([["/x/a.pcap"], ["/x/b.pcap"]]) == ["a.pcap", "b.pcap"]
+    assert capture_names([["/x/a.pcap"], ["/y/a.pcap"]]) == ["x/a.pcap", "y/a.pcap"]
+    assert capture_names([["a.pcap", "b.pcap", "c.pcap"]]) == ["a.pcap+2"]
+    assert capture_names([["a.pcap"], ["a.pcap"]]) == ["a.pcap", "a.pcap#2"]
+    assert capture_names([["-"]]) == ["-"]
+
+
+@given(st.lists(st.lists(st.text("ab/", min_size=1, max_size=6), min_size=1, max_size=3), min_size=1, max_size=5))
+def test_no_two_captures_have_one_name(captures: list[list[str]]) -> None:
+    names = capture_names(captures)
+    assert len(set(names)) == len(captures)
+
+
+def test_a_session_has_one_key_everywhere() -> None:
+    assert session_key("10.0.0.9:9092", "g", "m") == session_key("10.0.0.9:9092", "g", "m")
+    keys = {session_key(*place) for place in (("a", "b", "c"), ("ab", "", "c"), ("a", "", "bc"), ("a", "b", None))}
+    assert len(keys) == 4
+    assert all(-(1 << 63) <= key < 1 << 63 for key in keys)
+
+
+def test_types_are_read_as_spark_writes_them() -> None:
+    assert parse_type("bigint") == "bigint"
+    assert parse_type("array<string>") == Array("string")
+    assert parse_type("struct<a: int, b: array<struct<c: string>>>") == Struct((("a", "int"), ("b", Array(Struct((("c", "string"),))))))
+
+
+def test_every_table_begins_with_the_common_columns_and_names_none_twice() -> None:
+    for table in TABLES.values():
+        names = [column.name for column in table.columns]
+        assert table.columns[: len(COMMON)] == COMMON
+        assert len(set(names)) == len(names), table.name
