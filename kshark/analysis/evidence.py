@@ -20,6 +20,7 @@ from kshark.anomaly import CATALOGUE, Blame
 REASONS: Final = {
     "gap": "bytes of these connections are missing from the capture between the witnesses",
     "cut": "a message between the witnesses was cut or could not be read to its end",
+    "version_unknown": "the message's version is newer or older than any known",
     "resync": "the message was found again after a gap: its boundary is likely, not certain",
     "beginning_not_seen": "the session, or the member, began before the capture or outside it",
     "hidden_traffic": "requests that the capture does not hold (another connection, listener or TLS) would explain it",
@@ -91,7 +92,7 @@ PENDING: Final = Judgement(None)
 
 def judge(code: str, argument: Argument, now: Situation | None) -> Judgement:
     """Whether the capture proves the argument; `now` is the situation of the step it is about, None where it is no step's."""
-    because = argument.because or _doubt(argument) or _state(argument, now) or _hole(argument)
+    because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument)
     if because is not None:
         return Judgement("unknown", because)
     if argument.needs is Needs.ABSENCE:

@@ -102,6 +102,7 @@ class Machine:
                 item.settled = True
         yield from self.settle()
         self.listing.end(self.memory)
+        self.memory.expected = None
 
     def _proved_since(self) -> Iterator[Verdict]:
         """Verdicts that had to wait for what the capture shows later."""
@@ -192,9 +193,7 @@ class Machine:
             if judgement.verdict != "unknown":
                 return Verdict(rule.code, argument, judgement)
             weak = weak or judgement
-        reason = (
-            weak.because if weak is not None else now.step.any_doubt or now.doubt or ("unanswered" if now.agreeing else "hidden_traffic")
-        )
+        reason = weak.because if weak is not None else _why_unknown(now)
         code = "SESSION_UNKNOWN" if now.step.reply is Reply.NO_SESSION else "EPOCH_REFUSED"
         text = "; ".join(step.story for step in (*now.known, now.step))
         argument = Argument(text, (*now.known, now.step), Needs.EXCHANGE, "unknown", because=reason)
@@ -221,7 +220,7 @@ class Machine:
 
 
 def _why_unknown(now: Situation) -> str:
-    return now.step.any_doubt or now.doubt or ("unanswered" if now.agreeing else "hidden_traffic")
+    return now.doubt or now.step.any_doubt or ("unanswered" if now.agreeing else "hidden_traffic")
 
 
 def _follows(other: Step, step: Step) -> bool:

@@ -31,7 +31,7 @@ _DOUBTS: Final = {
     "VARINT_TOO_LONG": "cut",
     "TOO_MANY_ELEMENTS": "cut",
     "NESTED_TOO_DEEP": "cut",
-    "VERSION_UNKNOWN": "cut",
+    "VERSION_UNKNOWN": "version_unknown",
 }
 #: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
 LAST_EPOCH: Final = 2_147_483_647

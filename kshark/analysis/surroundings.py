@@ -238,7 +238,9 @@ class Surroundings:
     def broker(self, address: str) -> Broker:
         found = self._brokers.get(address)
         if found is None:
-            found = self._brokers[address] = Broker([address])
+            found = Broker([address])
+            if len(self._brokers) < limits.BROKERS:
+                self._brokers[address] = found
         return found
 
     def api_versions(self, flow: int, answer: Message) -> None:

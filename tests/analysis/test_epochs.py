@@ -1,0 +1,219 @@
+"""Why a broker says INVALID_SHARE_SESSION_EPOCH: counting, and who miscounted."""
+
+from __future__ import annotations
+
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    Member,
+    findings,
+    unknown,
+    violation,
+)
+
+LAST = 2_147_483_647
+INVALID_REQUEST = 42
+
+
+def opened(talk: Conversation, upto: int = 0, **how: object) -> Member:
+    """A member whose session has had the epochs up to that one accepted."""
+    member = talk.member("a", **how)  # type: ignore[arg-type]
+    for epoch in range(upto + 1):
+        member.share_fetch(epoch).answered()
+    return member
+
+
+def test_a_healthy_session_has_no_findings() -> None:
+    talk = Conversation()
+    a = opened(talk, 3)
+    a.share_acknowledge(4, [(0, 4, 1)]).answered()
+    a.share_fetch(5).answered()
+    a.share_acknowledge(-1).answered()
+    a.connection.close()
+    assert findings(talk) == []
+
+
+def test_the_same_epoch_comes_twice() -> None:
+    talk = Conversation()
+    a = opened(talk, 2)
+    again = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_REPLAY", again, blame="client", cause="replay")]
+
+
+def test_a_request_is_repeated_after_its_answer_was_lost() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2)
+    again = a.on(talk.connection()).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_REPLAY", again, blame="network", cause="replay")]
+
+
+def test_an_epoch_from_long_ago_comes_back() -> None:
+    talk = Conversation()
+    a = opened(talk, 4)
+    old = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_STALE", old, blame="client", cause="stale")]
+
+
+def test_an_epoch_is_skipped() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_SKIP_AHEAD", late, blame="client", cause="skip_ahead")]
+    assert findings(talk.without_exchange(3)) == [unknown("EPOCH_REFUSED", late, because="gap", cause="unknown")]
+
+
+def test_the_argument_names_the_witnesses() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    (found,) = findings(talk)
+    last = talk.exchanges[-2]
+    assert [(w.request_packet, w.response_packet) for w in found.witness] == [
+        (last.packets[-1], last.answer_packets[-1]),
+        (late.packets[-1], late.answer_packets[-1]),
+    ]
+    assert found.argument == (
+        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {last.packets[-1]}, {last.answer_packets[-1]}), "
+        f"so 2 was due; exchange {late.correlation_id} (ShareFetch) used epoch 3 and was refused with INVALID_SHARE_SESSION_EPOCH "
+        f"(packets {late.packets[-1]}, {late.answer_packets[-1]})"
+    )
+    assert (found.client_id, found.software, found.group_id, found.member_id) == ("c1", "apache-kafka-java 4.3.1", "g", a.member_id)
+
+
+def test_an_unanswered_request_is_counted() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2)
+    b = a.on(talk.connection())
+    late = b.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_SKIP_AHEAD", late, blame="client", cause="skip_after_timeout")]
+
+
+def test_after_an_unanswered_request_both_epochs_are_due() -> None:
+    for due in (2, 3):
+        talk = Conversation()
+        a = opened(talk, 1)
+        a.share_fetch(2)
+        a.on(talk.connection()).share_fetch(due).answered()
+        assert [finding.verdict for finding in findings(talk)] == ["note"]
+
+
+def test_after_the_highest_epoch_comes_one() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(LAST).answered()
+    a.share_fetch(1).answered()
+    assert findings(talk) == []
+
+
+def test_after_the_highest_epoch_the_client_goes_on_elsewhere() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(LAST).answered()
+    wrong = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_WRAP_ERROR", wrong, blame="client", cause="wrap")]
+
+
+def test_after_the_highest_epoch_it_is_repeated() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(LAST).answered()
+    again = a.share_fetch(LAST).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_REPLAY", again, cause="replay")]
+
+
+def test_epochs_below_minus_one() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    first = a.share_fetch(-3).answered(SHARE_SESSION_NOT_FOUND)
+    a.share_fetch(0).answered()
+    second = a.share_acknowledge(-LAST).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [
+        violation("EPOCH_NEGATIVE", first, blame="client", cause="negative"),
+        violation("EPOCH_NEGATIVE", second, blame="client", cause="negative"),
+    ]
+
+
+def test_a_share_acknowledge_opens_no_session() -> None:
+    talk = Conversation()
+    wrong = talk.member("a").share_acknowledge(0, [(0, 0, 1)]).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("ACK_WITH_INITIAL_EPOCH", wrong, blame="client", cause="ack_epoch_zero")]
+
+
+def test_a_request_refused_before_the_session_is_counted() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2, version=2, is_renew_ack=True).answered(INVALID_REQUEST)
+    late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("ADVANCED_AFTER_ERROR", late, blame="client", cause="skip_after_error")]
+
+
+def test_an_error_behind_the_session_advances_it() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2).answered(-1)
+    a.share_fetch(3).answered()
+    assert findings(talk) == []
+
+
+def test_fetches_and_acknowledgements_are_counted_apart() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_acknowledge(2, [(0, 0, 1)]).answered()
+    a.share_acknowledge(3, [(1, 1, 1)]).answered()
+    own = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("TWO_COUNTERS", own, blame="client", cause="two_counters")]
+
+
+def test_a_broker_refuses_an_epoch_that_fits_every_state() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    first = a.share_fetch(0).answered(INVALID_SHARE_SESSION_EPOCH)
+    second = a.share_acknowledge(-1).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [
+        violation("BROKER_REJECTED_RIGHT_EPOCH", first, blame="broker", cause="broker_anomaly"),
+        violation("BROKER_REJECTED_RIGHT_EPOCH", second, blame="broker", cause="broker_anomaly"),
+    ]
+
+
+def test_a_broker_refuses_what_was_due_and_something_unseen_explains_it() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    odd = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [unknown("EPOCH_REFUSED", odd, because="hidden_traffic", cause="unknown")]
+
+
+def test_a_broker_accepts_what_no_state_allows() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    odd = a.share_acknowledge(0).answered()
+    assert findings(talk) == [violation("BROKER_ACCEPTED_WRONG_EPOCH", odd, blame="broker")]
+
+
+def test_a_broker_accepts_what_was_not_due_and_something_unseen_explains_it() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    odd = a.share_fetch(5).answered()
+    a.share_fetch(6).answered()
+    assert findings(talk) == [unknown("BROKER_ACCEPTED_WRONG_EPOCH", odd, because="hidden_traffic")]
+
+
+def test_what_was_missed_is_known_again_from_the_next_accepted_epoch() -> None:
+    talk = Conversation()
+    a = opened(talk, 4)
+    late = a.share_fetch(8).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk.without_exchange(4)) == [violation("EPOCH_SKIP_AHEAD", late, cause="skip_ahead")]
+
+
+def test_a_session_older_than_the_capture_is_known_from_its_first_accepted_epoch() -> None:
+    talk = Conversation()
+    a = talk.member("a", connection=talk.connection(from_syn=False, introduced=False), joined=False)
+    first = a.share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(9).answered()
+    later = a.share_fetch(11).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [finding for finding in findings(talk) if finding.cause] == [
+        unknown("EPOCH_REFUSED", first, because="beginning_not_seen"),
+        violation("EPOCH_SKIP_AHEAD", later, cause="skip_ahead"),
+    ]

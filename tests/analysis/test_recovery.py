@@ -1,0 +1,180 @@
+"""What a client does after a refusal, how often it opens sessions, and whether it closes them."""
+
+from __future__ import annotations
+
+from tests.analysis.talks import SHARE_SESSION_LIMIT_REACHED, opened
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Asked, Conversation, Thinned, findings, note
+
+
+def verdicts(talk: Conversation | Thinned, code: str) -> list[tuple[str, str | None, int]]:
+    return [(found.verdict, found.unknown_because, found.packet) for found in findings(talk) if found.code == code]
+
+
+def at(asked: Asked) -> int:
+    return asked.packets[-1]
+
+
+def test_a_client_opens_a_new_session_after_a_refusal() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(0).answered()
+    a.share_fetch(1).answered()
+    assert verdicts(talk, "NO_RECOVERY") == []
+
+
+def test_a_client_goes_on_after_a_refusal() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    accepted = a.share_fetch(2).answered()
+    a.share_fetch(3).answered()
+    assert verdicts(talk, "NO_RECOVERY") == [("violation", None, at(accepted))]
+
+
+def test_a_new_session_opened_unseen_would_explain_epoch_one() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    accepted = a.share_fetch(1).answered()
+    assert verdicts(talk, "NO_RECOVERY") == [("unknown", "hidden_traffic", at(accepted))]
+
+
+def test_a_client_goes_on_without_a_session() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(-1).answered()
+    a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
+    again = a.share_fetch(3).answered(SHARE_SESSION_NOT_FOUND)
+    assert verdicts(talk, "NO_RECOVERY") == [("violation", None, at(again))]
+
+
+def test_a_client_goes_on_though_there_was_no_room() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0).answered(SHARE_SESSION_LIMIT_REACHED)
+    on = a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    assert verdicts(talk, "NO_RECOVERY") == [("violation", None, at(on))]
+
+
+def test_a_pipelined_request_was_sent_before_the_refusal_came() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    first, second = a.share_fetch(3), a.share_fetch(4)
+    first.answered(INVALID_SHARE_SESSION_EPOCH)
+    second.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert verdicts(talk, "NO_RECOVERY") == []
+
+
+def test_closing_after_a_refusal_is_no_going_on() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_acknowledge(-1).answered()
+    assert verdicts(talk, "NO_RECOVERY") == []
+
+
+def test_what_came_between_was_missed() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    missed = a.share_fetch(0).answered()
+    for epoch in (1, 2, 3, 4):
+        a.share_fetch(epoch).answered()
+    thinned = talk.without_packets(missed.all_packets)
+    assert [verdict for verdict, _, _ in verdicts(thinned, "NO_RECOVERY") if verdict == "violation"] == []
+
+
+def test_a_session_is_reopened() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    talk.pause(1)
+    again = a.share_fetch(0).answered()
+    assert findings(talk) == [note("SESSION_REOPEN", again)]
+
+
+def test_sessions_are_opened_without_a_pause() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(0).answered()
+    third = a.share_fetch(0).answered()
+    fourth = a.share_fetch(0).answered()
+    assert verdicts(talk, "REOPEN_HOT_LOOP") == [("violation", None, at(third)), ("violation", None, at(fourth))]
+
+
+def test_sessions_are_opened_with_a_pause() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for _ in range(4):
+        talk.pause(0.2)
+        a.share_fetch(0).answered()
+    assert verdicts(talk, "REOPEN_HOT_LOOP") == []
+
+
+def test_a_session_that_is_used_in_between_is_no_loop() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    for _ in range(4):
+        a.share_fetch(0).answered()
+        a.share_fetch(1).answered()
+    assert verdicts(talk, "REOPEN_HOT_LOOP") == []
+
+
+def test_a_session_flaps() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for _ in range(9):
+        talk.pause(5)
+        a.share_fetch(0).answered()
+    assert [verdict for verdict, _, _ in verdicts(talk, "SESSION_FLAPPING")] == ["note"]
+
+
+def test_sessions_opened_now_and_then_do_not_flap() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for _ in range(9):
+        talk.pause(30)
+        a.share_fetch(0).answered()
+    assert verdicts(talk, "SESSION_FLAPPING") == []
+
+
+def test_a_connection_is_closed_with_the_session_open() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.connection.close()
+    (left,) = findings(talk)
+    assert (left.code, left.verdict, left.blame) == ("SESSION_NOT_CLOSED", "note", "unknown")
+    assert left.packet > talk.exchanges[-1].packet
+
+
+def test_a_session_is_closed_before_its_connection() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_acknowledge(-1).answered()
+    a.connection.close()
+    assert findings(talk) == []
+
+
+def test_a_member_leaves_and_closes_its_session_afterwards() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.heartbeat(-1).answered(member_id=a.member_id, member_epoch=-1)
+    a.share_acknowledge(-1).answered()
+    a.connection.close()
+    assert findings(talk) == []
+
+
+def test_a_member_leaves_and_never_closes_its_session() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    left = a.heartbeat(-1).answered(member_id=a.member_id, member_epoch=-1)
+    a.connection.close()
+    assert [(found.code, found.packet) for found in findings(talk)] == [("SESSION_NOT_CLOSED", at(left))]
+
+
+def test_a_broker_that_closes_the_connection_leaves_the_client_nothing_to_close() -> None:
+    from tests.analysis.talks import broker_closes
+
+    talk = Conversation()
+    broker_closes(opened(talk, 1).connection)
+    assert findings(talk) == []
