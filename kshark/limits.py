@@ -39,7 +39,7 @@ PENDING_RECORD_BYTES: Final = 2 << 20
 #: Bytes that all record batches of one message may decompress to.
 MESSAGE_RECORD_BYTES: Final = 256 << 20
 #: Batches and records of one message; what comes behind is not opened.
-MESSAGE_RECORDS: Final = 4 << 20
+MESSAGE_RECORDS: Final = 2 << 20
 #: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
 TELEMETRY_BYTES: Final = 8 << 20
 TELEMETRY_VALUES: Final = 1 << 18

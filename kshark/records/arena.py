@@ -9,6 +9,7 @@ import numpy as np
 
 from kshark import limits
 from kshark.records.compression import decompress_into
+from kshark.records.faults import RoomExceeded
 
 #: Memory of which more than this was touched is given back, not used again.
 KEPT_BYTES: Final = 8 << 20
@@ -19,6 +20,7 @@ class Arena:
 
     def __init__(self) -> None:
         self.used = 0
+        self._touched = 0
 
     @cached_property
     def _room(self) -> memoryview:
@@ -26,17 +28,21 @@ class Arena:
 
     def add(self, codec: int, data: memoryview, most: int) -> int:
         """Decompresses behind what is there, at most `most` bytes; how many they were. Raises DecompressionFailed or RoomExceeded."""
-        most = min(most, limits.DECOMPRESSED_BYTES)
-        size = decompress_into(codec, data, self._room[self.used : self.used + most])
+        stop = self.used + min(most, limits.DECOMPRESSED_BYTES)
+        try:
+            size = decompress_into(codec, data, self._room[self.used : stop])
+        except RoomExceeded:
+            self._touched = stop
+            raise
         self.used += size
+        self._touched = max(self._touched, self.used)
         return size
 
     def take(self, start: int = 0) -> bytes:
         """What was added from `start` on; it is no longer there then."""
-        if start == self.used:
-            return b""
-        taken = bytes(self._room[start : self.used])
-        if self.used > KEPT_BYTES and not start:
-            del self._room
+        taken = bytes(self._room[start : self.used]) if start < self.used else b""
         self.used = start
+        if self._touched > KEPT_BYTES and not start:
+            del self._room
+            self._touched = 0
         return taken

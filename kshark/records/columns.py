@@ -19,8 +19,9 @@ from kshark.records.walk import record_ends
 
 #: Records of one step: enough to make numpy's calls cheap, few enough to stay in the processor's cache.
 STEP: Final = 16_384
-#: Header keys remembered as text.
+#: Header keys remembered as text, and the longest of them.
 NAMES: Final = 4096
+NAME_BYTES: Final = 100
 
 
 def fits_columns(span: Span) -> bool:
@@ -98,10 +99,12 @@ def _column(values: Iterable[int]) -> Int64s:
 
 
 class _Names(dict[bytes, str]):
-    """Header keys as text, each made once."""
+    """Header keys as text, each made once: applications use few."""
 
     def __missing__(self, key: bytes) -> str:
-        if len(self) >= NAMES:
-            self.clear()
-        name = self[key] = key.decode("utf-8", "backslashreplace")
+        name = key.decode("utf-8", "backslashreplace")
+        if len(key) <= NAME_BYTES:
+            if len(self) >= NAMES:
+                self.clear()
+            self[key] = name
         return name

@@ -17,6 +17,8 @@ from kshark.records.faults import DecompressionFailed, RoomExceeded
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 #: Magic, version, compatible version.
 XERIAL_HEADER: Final = 16
+#: Compressed bytes that are looked at together: they may grow a thousandfold at once.
+GZIP_PIECE: Final = 1 << 14
 #: What cramjam's streaming decoders say when the output buffer is full.
 FULL: Final = "failed to write whole buffer"
 
@@ -34,15 +36,18 @@ def decompress_into(codec: int, data: memoryview, room: memoryview) -> int:
 def _gzip(data: memoryview, room: memoryview) -> int:
     # zlib is three times as fast as cramjam on small batches; wbits 31 is a gzip header and trailer.
     member = zlib.decompressobj(31)
-    out = member.decompress(data, len(room) + 1)
-    if len(out) > len(room):
-        raise RoomExceeded
+    written = 0
+    for at in range(0, len(data), GZIP_PIECE):
+        out = member.decompress(data[at : at + GZIP_PIECE], len(room) - written + 1)
+        if len(out) > len(room) - written:
+            raise RoomExceeded
+        room[written : written + len(out)] = out
+        written += len(out)
+        if member.eof and (member.unused_data or at + GZIP_PIECE < len(data)):
+            return int(cramjam.gzip.decompress_into(data, room))  # several members
     if not member.eof:
         raise DecompressionFailed("gzip: ends early")
-    if member.unused_data:
-        return int(cramjam.gzip.decompress_into(data, room))  # several members
-    room[: len(out)] = out
-    return len(out)
+    return written
 
 
 def _snappy(data: memoryview, room: memoryview) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.records.batch import AnyRecord, Headers, MakeRecord, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, MakeRecord, Span
 from kshark.records.control import read_control
 from kshark.records.faults import Fault
 
@@ -17,6 +17,8 @@ from kshark.records.faults import Fault
 VARINT: Final = 5
 VARLONG: Final = 10
 NO_HEADERS: Final[Headers] = ()
+#: Records that are shown beyond those which a batch announces.
+SURPLUS: Final = 10_000
 
 
 class BrokenRecord(Exception):
@@ -24,7 +26,10 @@ class BrokenRecord(Exception):
 
 
 def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
-    """All records of a span, whatever its batch's count says, up to `allowance`; then what is wrong with them."""
+    """All records of a span, also those that its batch's count leaves out; then what is wrong with them.
+
+    None where there may be more than `allowance`, and no more than SURPLUS beyond the count.
+    """
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
     records: list[AnyRecord] = []
@@ -32,10 +37,12 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
     last_delta = -1
     in_order = True
     untyped = False
+    announced = max(batch.count, 0)
     here = f"batch at offset {batch.base_offset}"
-    while position < stop:
-        if len(records) == allowance:
-            return records, [*faults, Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes behind record {len(records)}")]
+    if min(announced, (stop - position) // LEAST_RECORD) > allowance:
+        return [], [Fault("RECORDS_LIMIT", f"{here}: {announced} records")]
+    most = min(allowance, announced + SURPLUS)
+    while position < stop and len(records) < most:
         try:
             size, start = signed(data, position, stop, VARINT)
             if not 0 < size <= stop - start:
@@ -56,7 +63,8 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
     if untyped:
         faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
     if len(records) != batch.count:
-        faults.append(Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {len(records)} there"))
+        there = f"{len(records)}" if position == stop else f"more than {len(records)}"
+        faults.append(Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there"))
     if not in_order:
         faults.append(Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}"))
     return records, faults

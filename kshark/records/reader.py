@@ -133,13 +133,20 @@ class RecordsReader:
 
     def _read_columns(self, spans: list[Span]) -> list[Span]:
         """Reads a buffer's spans as columns where that is possible and faster; returns the others."""
-        regular = [span for span in spans if fits_columns(span)]
-        records = sum([span.batch.count for span in regular])
-        if not max(self._columns_from, 1) <= records <= self._records_left:
+        regular: list[Span] = []
+        records = 0
+        for span in spans:
+            if fits_columns(span) and records + span.batch.count <= self._records_left:
+                regular.append(span)
+                records += span.batch.count
+        if records < max(self._columns_from, 1):
             return spans
-        self._records_left -= records
         left = self._columns.read(spans[0].buffer, regular)
-        return left if len(regular) == len(spans) else left + [span for span in spans if not fits_columns(span)]
+        self._records_left -= records - sum([span.batch.count for span in left])
+        if len(regular) < len(spans):
+            taken = {id(span) for span in regular}
+            left += [span for span in spans if id(span) not in taken]
+        return left
 
     def _entry(self, buffer: bytes, position: int, end: int, batches: list[AnyBatch]) -> int | None:
         """Adds the batch at `position` and returns where it ends; None where no whole one stands there."""

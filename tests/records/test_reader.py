@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.anomaly import CATALOGUE
-from kshark.records import Record, RecordsReader, make_reader
+from kshark.records import Record, RecordsReader, loop, make_reader
 from kshark.records.writer import varint, write_batch, write_message, write_record
 from tests.records import strategies
 from tests.records.opening import NEVER, NOW, codes, message, opened, people, plain
@@ -260,11 +260,19 @@ def test_more_records_than_one_message_may_have_are_left_and_said_so(monkeypatch
     data = write_batch(people(30)) * 3
     field, carrier = opened(data, columns_from=columns_from)
     assert carrier.weird == ["RECORDS_LIMIT"]
-    assert sum(len(batch.records) for batch in field.batches) <= 50
+    assert [len(batch.records) for batch in field.batches] == [30, 0, 0]
     field, carrier = opened(write_batch([]) * 80)
     assert carrier.weird == ["RECORDS_LIMIT"]
     assert len(field.batches) == 50
     assert field.partial_bytes == 30 * 61
+
+
+def test_a_count_far_too_small_shows_some_of_the_rest(monkeypatch):
+    monkeypatch.setattr(loop, "SURPLUS", 5)
+    for columns_from in (0, NEVER):
+        field, carrier = opened(write_batch(people(50), count=2), columns_from=columns_from)
+        assert len(field.batches[0].records) == 7
+        assert carrier.detail == "BATCH_COUNT_MISMATCH: batch at offset 0: 2 records announced, more than 7 there"
 
 
 def test_a_false_count_costs_no_memory():
