@@ -18,13 +18,16 @@ class Ration:
         self._seen: dict[str, int] = {}
         self._held: dict[str, Weird] = {}
 
-    def take(self, weird: Weird) -> Iterator[Weird]:
-        seen = self._seen[weird.code] = self._seen.get(weird.code, 0) + 1
-        if seen <= self._limit:
+    def take(self, weird: Weird, times: int = 1) -> Iterator[Weird]:
+        """The weird, while there were few of its code; it may stand for several, from its `first_packet` to its `packet`."""
+        seen = self._seen.get(weird.code, 0)
+        self._seen[weird.code] = seen + times
+        if seen < self._limit:
             yield weird
             return
         held = self._held.get(weird.code)
-        first, size = (held.first_packet, held.size) if held is not None else (weird.packet, 0)
+        begin = weird.packet if weird.first_packet is None else weird.first_packet
+        first, size = (held.first_packet, held.size) if held is not None else (begin, 0)
         self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size)
 
     def close(self) -> Iterator[Weird]:

@@ -5,13 +5,14 @@ Sources as in kshark.link.layers, which reads what is left over and says the sam
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.link.layers import FAMILIES, IPV4, IPV6, TCP, VLAN_TAGS
+from kshark.link.layers import AUTHENTICATION, EXTENSIONS, FAMILIES, FRAGMENT, IPV4, IPV6, TCP, VLAN_TAGS
 from kshark.model import PacketBatch
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ LINK_HEADERS: Final = {
     229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
+#: IPv6 headers behind which another one follows.
+EXTENSION_HEADERS: Final = sorted((*EXTENSIONS, FRAGMENT, AUTHENTICATION))
 #: VLAN tags one behind the other that are passed over here.
 TAGS: Final = 2
 
@@ -82,12 +85,22 @@ class Columns:
     missing: Int64s
 
 
-def ordinary(batch: PacketBatch) -> list[Columns]:
-    """Every ordinary TCP packet of the batch once; the others are for kshark.link.layers."""
+class Ordinary(NamedTuple):
+    """What was read of a batch: TCP segments, how many packets of each other IP protocol, and the rows left for kshark.link.layers."""
+
+    segments: list[Columns]
+    others: Counter[int]
+    left: Int64s
+
+
+def ordinary(batch: PacketBatch) -> Ordinary:
+    """The ordinary packets of a batch that has any."""
     view = np.frombuffer(batch.buffer, np.uint8)
     first = batch.link_type[0]
     kinds = [int(first)] if (batch.link_type == first).all() else np.unique(batch.link_type).tolist()
     found: list[Columns] = []
+    others: Counter[int] = Counter()
+    left = np.ones(len(batch.number), bool)
     for kind in kinds:
         header = LINK_HEADERS.get(kind)
         if header is None:
@@ -103,8 +116,11 @@ def ordinary(batch: PacketBatch) -> list[Columns]:
             (6, (ethertype == IPV6) & (leading >> 4 == 6) & (captured >= HEADERS_6.itemsize)),
         ):
             if chosen.any():
-                found.append(_segments(batch, view, rows[chosen], start[chosen], version))
-    return found
+                segments, beside, protocols = _segments(batch, view, rows[chosen], start[chosen], version)
+                found.append(segments)
+                left[segments.row] = left[beside] = False
+                others.update(protocols)
+    return Ordinary(found, others, np.flatnonzero(left))
 
 
 def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, NDArray[Any]]:
@@ -135,8 +151,8 @@ def _uint16(view: Bytes, position: Int64s) -> NDArray[Any]:
     return view[position].astype(np.uint16) << 8 | view[position + 1]
 
 
-def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> Columns:
-    """The TCP segments among packets whose headers, from IP of that version at `start`, were captured."""
+def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> tuple[Columns, Int64s, list[int]]:
+    """The TCP segments, and rows and protocols of the others, of packets whose headers were captured; `start` is where IP begins."""
     form, ip_header = (HEADERS_4, 20) if version == 4 else (HEADERS_6, 40)
     end = batch.offset[row] + batch.length[row]
     wire_end = np.maximum(batch.offset[row] + batch.wire_length[row], end)
@@ -147,12 +163,20 @@ def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, versi
         stop = np.where(total == 0, wire_end, stop)
     header = (fields["data_offset"] >> 4) * 4
     payload = start + ip_header + header
-    good = (fields["protocol"] == TCP) & (header >= 20) & (payload <= stop) & (stop <= wire_end)
+    tcp = fields["protocol"] == TCP
+    good = tcp & (header >= 20) & (payload <= stop) & (stop <= wire_end)
     if version == 4:
         good &= (fields["fragment"] & 0x3FFF) == 0
+    beside = np.zeros(0, np.int64)
+    if not tcp.all():
+        beside = np.flatnonzero(
+            ~tcp & (stop >= start + ip_header) & ~np.isin(fields["protocol"], EXTENSION_HEADERS if version == 6 else [])
+        )
+    protocols = fields["protocol"][beside].tolist()
+    beside = row[beside]
     row, end, stop, payload, fields = _where(good, row, end, stop, payload, fields)
     length = np.maximum(np.minimum(end, stop) - payload, 0)
-    return Columns(
+    segments = Columns(
         row=row,
         key=_key(fields, version),
         seq=fields["seq"].astype(np.int64),
@@ -162,6 +186,7 @@ def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, versi
         length=length,
         missing=stop - payload - length,
     )
+    return segments, beside, protocols
 
 
 def _key(fields: NDArray[Any], version: int) -> Words:

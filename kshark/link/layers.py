@@ -216,7 +216,7 @@ def _ipv4(packet: _Packet, position: int) -> Segment | Other | Fault:
     if total < header:
         return Fault("HEADER_INVALID", f"IPv4 length {total}, its header {header}")
     if buffer[position + 9] != TCP:
-        return _other(buffer[position + 9])
+        return other_protocol(buffer[position + 9])
     if packet.uint16(position + 6) & 0x3FFF:
         return Fault("IP_FRAGMENT", f"fragment of {total - header} bytes")
     addresses = buffer[position + 12 : position + 16].ljust(16, b"\0") + buffer[position + 16 : position + 20].ljust(16, b"\0")
@@ -238,14 +238,15 @@ def _ipv6(packet: _Packet, position: int) -> Segment | Other | Fault:
         if protocol == FRAGMENT:
             size = 8
             if packet.uint16(position + 2) & 0xFFF9:
-                return Fault("IP_FRAGMENT", f"fragment of {end - position - size} bytes") if following == TCP else _other(following)
+                return Fault("IP_FRAGMENT", f"fragment of {end - position - size} bytes") if following == TCP else other_protocol(following)
         else:
             size = (buffer[position + 1] + 2) * 4 if protocol == AUTHENTICATION else (buffer[position + 1] + 1) * 8
         protocol, position = following, position + size
-    return _tcp(packet, position, end, addresses, 6) if protocol == TCP else _other(protocol)
+    return _tcp(packet, position, end, addresses, 6) if protocol == TCP else other_protocol(protocol)
 
 
-def _other(protocol: int) -> Other:
+def other_protocol(protocol: int) -> Other:
+    """What a packet is whose IP header says that it carries anything but TCP."""
     return Other(PROTOCOLS.get(protocol, f"IP protocol {protocol}"))
 
 

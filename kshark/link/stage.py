@@ -6,14 +6,14 @@ Checksums are not verified: offloading makes them wrong in every second capture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kshark.link.columns import KEY_WORDS, Columns, ordinary
 from kshark.link.ends import EndsTable
-from kshark.link.layers import Fault, Other, Segment, read_packet
+from kshark.link.layers import Fault, Other, Segment, other_protocol, read_packet
 from kshark.model import Ends, PacketBatch, Segments, Weird
 from kshark.ration import Ration
 
@@ -47,10 +47,12 @@ class Link:
         self.packets += len(batch.number)
         if len(batch.number) == 0:
             return None, []
-        parts = ordinary(batch)
+        parts, others, left = ordinary(batch)
+        for protocol, count in others.items():
+            self.other[other_protocol(protocol).kind] += count
         weirds: list[Weird] = []
-        if sum(len(part.row) for part in parts) < len(batch.number):
-            parts.append(self._one_by_one(batch, parts, weirds))
+        if len(left):
+            parts.append(self._one_by_one(batch, left, weirds))
         columns = _in_order(parts)
         self.tcp += len(columns.row)
         if len(columns.row) == 0:
@@ -79,11 +81,7 @@ class Link:
         yield from self._each.close()
         yield from self._once.close()
 
-    def _one_by_one(self, batch: PacketBatch, done: Iterable[Columns], weirds: list[Weird]) -> Columns:
-        left = np.ones(len(batch.number), bool)
-        for part in done:
-            left[part.row] = False
-        rows = np.flatnonzero(left)
+    def _one_by_one(self, batch: PacketBatch, rows: Int64s, weirds: list[Weird]) -> Columns:
         where = zip(
             rows.tolist(),
             *(column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type)),
@@ -109,29 +107,23 @@ class Link:
         return ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
 
     def _snapped(self, segments: Segments) -> Iterator[Weird]:
-        for row in np.flatnonzero(segments.missing).tolist():
-            size = int(segments.missing[row])
-            detail = f"{size} bytes of its payload"
-            yield from self._once.take(
-                Weird("SNAP_LENGTH_CUT", "link", int(segments.packet[row]), int(segments.time_ns[row]), detail, size=size)
-            )
+        """The first packet by itself, those behind it together."""
+        rows = np.flatnonzero(segments.missing)
+        for part in (rows[:1], rows[1:]):
+            if len(part):
+                size = int(segments.missing[part].sum())
+                packet, time_ns = int(segments.packet[part[-1]]), int(segments.time_ns[part[-1]])
+                detail = f"{int(segments.missing[part[-1]])} bytes of its payload"
+                first = int(segments.packet[part[0]])
+                weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size)
+                yield from self._once.take(weird, len(part))
 
 
 def _columns(found: list[tuple[int, Segment]]) -> Columns:
-    def column(name: str) -> Int64s:
-        return np.array([getattr(segment, name) for _, segment in found], np.int64)
-
     keys = np.frombuffer(b"".join(segment.key for _, segment in found), "<u8").reshape(-1, KEY_WORDS)
-    return Columns(
-        row=np.array([row for row, _ in found], np.int64),
-        key=np.ascontiguousarray(keys.T),
-        seq=column("seq"),
-        ack=column("ack"),
-        flags=column("flags").astype(np.uint8),
-        offset=column("offset"),
-        length=column("length"),
-        missing=column("missing"),
-    )
+    rows = np.array([(row, *segment[1:7]) for row, segment in found], np.int64).reshape(-1, 7)
+    row, seq, ack, flags, offset, length, missing = np.ascontiguousarray(rows.T)
+    return Columns(row, np.ascontiguousarray(keys.T), seq, ack, flags.astype(np.uint8), offset, length, missing)
 
 
 def _in_order(parts: list[Columns]) -> Columns:

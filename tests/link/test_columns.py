@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import dpkt
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from kshark.capture.source import open_capture
 from kshark.link import Link
 from kshark.link.columns import KEY_WORDS, ordinary
-from kshark.link.layers import Segment, read_packet
+from kshark.link.layers import Fault, Other, Segment, read_packet
 from kshark.model import PacketBatch
 from tests.link.frames import LAYOUTS, Tcp, ethernet, ipv4, ipv6, packet
 from tests.packets import Packet, batch
@@ -62,15 +63,18 @@ def packets(draw: st.DrawFn) -> Packet:
     return packet(bytes(data), link_type, wire=max(0, wire))
 
 
-def one_by_one(packets: PacketBatch) -> dict[int, Segment]:
+def read_each(packets: PacketBatch) -> list[Segment | Other | Fault]:
     columns = (packets.offset, packets.length, packets.wire_length, packets.link_type)
-    read = [read_packet(packets.buffer, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    return {row: found for row, found in enumerate(read) if isinstance(found, Segment)}
+    return [read_packet(packets.buffer, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def one_by_one(packets: PacketBatch) -> dict[int, Segment]:
+    return {row: found for row, found in enumerate(read_each(packets)) if isinstance(found, Segment)}
 
 
 def all_at_once(packets: PacketBatch) -> dict[int, Segment]:
     out = {}
-    for part in ordinary(packets):
+    for part in ordinary(packets).segments:
         for at, row in enumerate(part.row.tolist()):
             numbers = (part.seq, part.ack, part.flags, part.offset, part.length, part.missing)
             assert row not in out, "a row twice"
@@ -92,6 +96,10 @@ def assert_both_ways_agree(rows: list[Packet]) -> None:
     exact, quick = one_by_one(made), all_at_once(made)
 
     assert quick == {row: exact.get(row) for row in quick}
+    stage = Link()
+    stage.feed(made)
+    assert stage.other == Counter(found.kind for found in read_each(made) if isinstance(found, Other))
+    assert stage.unread == Counter(found.code for found in read_each(made) if isinstance(found, Fault))
     assert link_stage(made) == [(row + 1, s.seq, s.ack, s.flags, s.offset, s.length, s.missing) for row, s in sorted(exact.items())]
 
 
@@ -168,7 +176,7 @@ def test_both_ways_agree_on_real_captures() -> None:
 
 def test_a_key_is_five_words_in_both_ways() -> None:
     made = batch([packet(ethernet(Tcp()))])
-    [part] = ordinary(made)
+    [part] = ordinary(made).segments
 
     assert part.key.shape == (KEY_WORDS, 1)
     assert part.key.dtype == np.uint64
