@@ -43,8 +43,6 @@ class Source:
         self._progress = Progress(while_printing=printing)
 
     def __iter__(self) -> Iterator[list[Event]]:
-        gc.freeze()
-        gc.set_threshold(_YOUNG, 50, 100)
         captures = open_captures(self.files)
         engine = Engine(self._options)
         locate = captures.numbering.locate if len(captures.names) > 1 else None
@@ -98,6 +96,8 @@ def sources(args: Namespace, options: Options, *, printing: bool = False) -> Ite
 
     `printing`: the command prints while it reads. Raises UsageError where none is named, UnreadableInput for what is none.
     """
+    gc.freeze()
+    gc.set_threshold(_YOUNG, 50, 100)
     files = [str(path) for path in expand([*args.files, *args.more_files])]
     for group in [[file] for file in files] if args.each else [files]:
         yield Source(group, args, options, printing=printing and not args.quiet)

@@ -122,8 +122,8 @@ def _labelled(name: str, text: str) -> Line:
 
 def _errors(codes: list[Path]) -> Item:
     def make(body: Any) -> Line:
-        found = Counter((path.field, code) for path in codes for code in values(body, path.names) if code)
-        shown = [_named(field, code) + (f" ×{times}" if times > 1 else "") for (field, code), times in found.most_common(_FEW)]
+        found = Counter(_named(path.field, code) for path in codes for code in values(body, path.names) if code)
+        shown = [name + (f" ×{times}" if times > 1 else "") for name, times in found.most_common(_FEW)]
         if len(found) > _FEW:
             shown.append(f"and {len(found) - _FEW} more")
         return [(", ".join(shown), ERROR)] if shown else []
@@ -194,7 +194,8 @@ def _structs(path: Path, version: int, length: int, *, outside: bool) -> Iterato
 
 def _covered(path: Path) -> Item:
     def make(body: Any) -> Line:
-        count = sum(max(0, each.last_offset - each.first_offset + 1) for each in values(body, path.names) if each is not None)
+        ends = [(_read(each, "first_offset"), _read(each, "last_offset")) for each in values(body, path.names)]
+        count = sum(max(0, last - first + 1) for first, last in ends if first is not None and last is not None)
         return _labelled(path.names[-1], number(count)) if count else []
 
     return make
@@ -230,9 +231,9 @@ def _topics(path: Path, version: int, length: int) -> Item | None:
 
     def one(topic: Any) -> str:
         name = _named_by(topic, names)
-        held = getattr(topic, holder)
-        found = held if index is None or held is None else [getattr(each, index) for each in held[:64]]
-        return f"{_word(name, length)}[{ranged(found or ())}]"
+        held = _read(topic, holder) or ()
+        found = held if index is None else [_read(each, index) for each in held[:64]]
+        return f"{_word(name, length)}[{ranged(each for each in found if each is not None)}]"
 
     def make(body: Any) -> Line:
         found = [topic for topic in values(body, path.names) if topic is not None]
@@ -256,7 +257,13 @@ def _names(path: Path, names: Sequence[str], length: int) -> Item:
 
 
 def _named_by(topic: Any, names: Sequence[str]) -> str:
-    return next((value for value in (getattr(topic, name) for name in names) if value and value != _NO_UUID), "?")
+    return next((value for value in (_read(topic, name) for name in names) if value and value != _NO_UUID), "?")
+
+
+def _read(struct: Any, name: str) -> Any:
+    """A field's value; None also where a damaged body ended before it, or an older layout has no such field."""
+    value = getattr(struct, name, UNSET)
+    return None if value is UNSET else value
 
 
 def ranged(indexes: Iterable[int]) -> str:
