@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        print(f"kshark-spark: Spark stopped: {str(error).strip().splitlines()[0][:300]}", file=sys.stderr)
+        return 2
 
 
 def _run(words: Sequence[str]) -> int:

@@ -32,14 +32,16 @@ _LAST_EPOCH: Final = 2_147_483_647
 def screened(steps: DataFrame) -> DataFrame:
     """The steps of members that can have a finding, and what is common; of the others one row for each session, `clean`, to be counted."""
     return (
-        steps.transform(with_request)
-        .transform(with_due_epoch)
-        .transform(with_oddity)
-        .transform(with_suspicion)
+        judged(steps)
         .where("kind = 'common' or suspicious or clean")
         .withColumn("exchanges", F.when(~F.col("clean"), F.col("exchanges")))
         .select(*BUCKET, *TIME, "clean", "exchanges", "flows", "weirds")
     )
+
+
+def judged(steps: DataFrame) -> DataFrame:
+    """Every step, with what makes its member suspicious."""
+    return steps.transform(with_request).transform(with_due_epoch).transform(with_oddity).transform(with_suspicion)
 
 
 def with_request(steps: DataFrame) -> DataFrame:

@@ -18,8 +18,8 @@ API_VERSIONS: Final = 18
 SHARE_GROUP_HEARTBEAT: Final = 76
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
-#: API keys whose bodies the analysis reads.
-BODIES: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE})
+#: What the analysis reads of a Metadata response.
+_BROKERS: Final = "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>"
 
 #: The order in which events happen: packet, first packet of the flow, place among the flow's events.
 TIME: Final = ("packet", "flow_packet", "place")
@@ -60,12 +60,19 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
             _any_table("flow_id").alias("flow_id"),
             F.substring_index(_any_table("flow_id"), ":", -1).cast("bigint").alias("flow_packet"),
             F.coalesce("exchanges.request_position", "exchanges.response_position", "weirds.position", F.lit(-1)).alias("place"),
-            "exchanges",
+            _brief().alias("exchanges"),
             "flows",
             "weirds",
         )
         .join(F.broadcast(left_by_client(rows)), ["capture", "flow_id"], "left")
     )
+
+
+def _brief() -> Column:
+    """An exchange, of Metadata only the brokers: it goes to every bucket, and lists of topics are long."""
+    answer = F.from_json("exchanges.response_json", _BROKERS)
+    told = F.when(F.col("exchanges.api_key") == METADATA, F.to_json(answer)).otherwise(F.col("exchanges.response_json"))
+    return F.when(F.col("exchanges").isNotNull(), F.col("exchanges").withField("response_json", told))
 
 
 def gathered(steps: DataFrame, buckets: int) -> DataFrame:
@@ -86,7 +93,7 @@ def left_by_client(rows: DataFrame) -> DataFrame:
 
 def aliases(rows: DataFrame) -> dict[str, str]:
     """Addresses that Metadata shows to be one broker's, each with the one that stands for all; most captures have none."""
-    body = F.from_json("exchanges.response_json", "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>")
+    body = F.from_json("exchanges.response_json", _BROKERS)
     named = (
         rows.where(F.col("exchanges.api_key") == METADATA)
         .select(body.alias("body"))

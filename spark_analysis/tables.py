@@ -85,7 +85,7 @@ def _decoder(tasks: list[Task], options: Options) -> Callable[[Iterator[pa.Recor
                 try:
                     yield from _decode(tasks[number], options)
                 except (Error, OSError) as error:
-                    yield _packed(fault=str(error))
+                    yield packed(fault=str(error))
 
     return decode
 
@@ -100,14 +100,14 @@ def _decode(task: Task, options: Options) -> Iterator[pa.RecordBatch]:
                     pending[name].append(row)
         for name, held in pending.items():
             if len(held) >= ROWS:
-                yield _packed(name, held)
+                yield packed(name, held)
                 pending[name] = []
     for name, held in pending.items():
         if held:
-            yield _packed(name, held)
+            yield packed(name, held)
 
 
-def _packed(table: str | None = None, rows: Sequence[tuple[object, ...]] = (), fault: str | None = None) -> pa.RecordBatch:
+def packed(table: str | None = None, rows: Sequence[tuple[object, ...]] = (), fault: str | None = None) -> pa.RecordBatch:
     """Rows of one table, or a fault, in the shape of `decoded`."""
     length = len(rows) or 1
     columns = [pa.array([fault] * length, pa.string())]

@@ -1,0 +1,127 @@
+"""The screen against the whole machine, on conversations of every kind: it never lets a member pass who has a finding."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from kshark.analysis import Analyzer, in_packet_order
+from kshark.model import Event, Finding
+from kshark.tables import Rows
+from tests.conversation import Connection, Conversation, Member, events
+
+pytestmark = pytest.mark.spark
+
+LAST_EPOCH = 2_147_483_647
+ERRORS = (0, 0, 0, 0, 0, 0, 122, 123, 133, -1, 42)
+
+
+def plain_life(dice: random.Random, member: Member) -> None:
+    """As a well-behaved client does, to some point."""
+    start = dice.choice((0, 0, 0, 1, 7, LAST_EPOCH))
+    partitions = dice.sample(range(4), dice.randint(0, 3))
+    epoch = start
+    for step in range(dice.randint(1, 6)):
+        listed = partitions if step == 0 else []
+        acks = [(step, step, 1)] if step and start == 0 and partitions and dice.random() < 0.3 else []
+        asked = member.share_fetch(epoch, partitions[:1] if acks else listed, acks=acks)
+        if step == 5 or dice.random() < 0.05:
+            return
+        asked.answered(acquisition_lock_timeout_ms=1000)
+        epoch = 1 if epoch == LAST_EPOCH else epoch + 1
+    if dice.random() < 0.6:
+        member.share_acknowledge(-1).answered()
+    leave(dice, member)
+
+
+def wild_life(dice: random.Random, members: list[Member]) -> None:
+    """Anything at all, on any of the member's connections."""
+    epoch = 0
+    for _ in range(dice.randint(1, 8)):
+        member = dice.choice(members)
+        sent = dice.choice((epoch, epoch, epoch, epoch, 0, 1, -1, -2, epoch + 1, max(epoch - 1, 0)))
+        if dice.random() < 0.2:
+            asked = member.share_acknowledge(sent, [(0, 3, 1)] if dice.random() < 0.5 else [])
+        else:
+            partitions = [dice.randrange(3) for _ in range(dice.randint(0, 2))]
+            acks = [(0, 0, 1)] if partitions and dice.random() < 0.4 else []
+            asked = member.share_fetch(sent, partitions, acks=acks, forget=[0] if dice.random() < 0.1 else [])
+        if dice.random() < 0.9:
+            error = dice.choice(ERRORS)
+            asked.answered(error)
+            if error == 0 and sent >= 0:
+                epoch = sent + 1
+        if dice.random() < 0.05:
+            member.connection.talk.pause(61)
+    leave(dice, members[0])
+
+
+def leave(dice: random.Random, member: Member) -> None:
+    if dice.random() < 0.3:
+        member.heartbeat(-1).answered(member_id=member.member_id, member_epoch=-1, heartbeat_interval_ms=0, assignment=None)
+    if dice.random() < 0.4:
+        member.connection.close()
+    elif dice.random() < 0.2:
+        member.connection.reset()
+
+
+def conversation(seed: int) -> list[Event]:
+    """A few members, of whom about half behave; packets are missing now and then."""
+    dice = random.Random(seed)
+    talk = Conversation(release=dice.choice((None, "4.0", "4.1", "4.2")))
+    for number in range(dice.randint(2, 5)):
+        first: Connection = talk.connection(introduced=dice.random() < 0.8, from_syn=dice.random() < 0.9)
+        member = talk.member(f"m{number}", connection=first, joined=dice.random() < 0.7)
+        if dice.random() < 0.5:
+            plain_life(dice, member)
+        else:
+            others = [member.on(talk.connection(dice.choice(("10.0.0.9:9092", "10.0.0.8:9092")))) for _ in range(dice.randint(0, 2))]
+            wild_life(dice, [member, *others])
+    lost = [n for n, _ in talk.packets() if dice.random() < 0.02] if dice.random() < 0.5 else []
+    return events(talk.without_packets(lost))
+
+
+def analyzed(happened: list[Event]) -> tuple[list[Finding], dict[str, Any]]:
+    analyzer = Analyzer()
+    found = [finding for event in happened for finding in analyzer.feed(event)]
+    found += analyzer.close()
+    return in_packet_order(found), analyzer.summary()
+
+
+def rows_of(spark: Any, talks: dict[str, list[Event]]) -> Any:
+    """The tables of many conversations, each a capture of its own."""
+    import pyarrow as pa
+
+    from spark_analysis.tables import NEEDED, packed
+
+    batches = []
+    for name, happened in talks.items():
+        rows = Rows(name)
+        named = [row for event in happened for row in rows.feed(event)]
+        batches += [packed(table, own) for table in NEEDED if (own := [row for other, row in named if other == table])]
+    return spark.createDataFrame(pa.Table.from_batches(batches)).drop("fault").cache()
+
+
+@pytest.mark.parametrize("first", [0, 1000])
+def test_whoever_has_a_finding_is_suspicious(spark: Any, first: int) -> None:
+    from spark_analysis.check import check
+    from spark_analysis.screen import judged
+    from spark_analysis.steps import steps_of
+
+    talks = {f"talk-{seed}": conversation(seed) for seed in range(first, first + 120)}
+    expected = {name: analyzed(happened) for name, happened in talks.items()}
+    rows = rows_of(spark, talks)
+
+    shares = judged(steps_of(rows, 2)).where("kind = 'share'")
+    members = shares.groupBy("capture", "member_id").agg({"suspicious": "max"}).toDF("capture", "member_id", "suspicious").collect()
+    passed = {(row.capture, row.member_id) for row in members if not row.suspicious}
+    accused = {(name, finding.member_id) for name, (findings, _) in expected.items() for finding in findings}
+    assert accused & passed == set()
+    assert len(passed) > len(members) // 8, "a screen that stops everybody is none"
+
+    checked = check(rows, list(talks), 2)
+    for name, (findings, summary) in expected.items():
+        assert checked[name].findings == findings, name
+        assert checked[name].seen == {key: summary[key] for key in ("sessions", "exchanges", "gaps")}, name
