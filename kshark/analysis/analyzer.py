@@ -20,8 +20,9 @@ from typing import Any, Final
 from kshark import limits
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.listing import Listing, ShareSession
+from kshark.analysis.reading import answer_of, assignment_of, heartbeat_of, step_of
 from kshark.analysis.sessions import Machine, Verdict
-from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step, answer_of, assignment_of, heartbeat_of, step_of
+from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step
 from kshark.analysis.surroundings import Broker, Surroundings
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 

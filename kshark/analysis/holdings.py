@@ -1,18 +1,20 @@
 """What a share session holds: its partitions, and the records that its member has acquired and not yet acknowledged.
 
-Known from an epoch 0 on, as long as no request or answer is missing; after that only what is certain is kept.
+Known from an epoch 0 on, as long as no request or answer is missing.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.steps import Kind, Partition, Reply, Step
 
-#: Renewing does not end an acquisition; every other type does.
-_SHARE_FETCH_WITHOUT_BYTES: Final = 0
+#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0 does not.
+_ALL_LISTED_ENTER: Final = 1
 
 
 class Held(NamedTuple):
@@ -27,7 +29,7 @@ class Held(NamedTuple):
 class Holdings:
     """`partitions` maps each partition of the session to the step that brought it only to acknowledge (None: to fetch it).
 
-    None in place of the map: not known.
+    None in place of the map: not known. `held` lists ranges in the order of their offsets, `ranges` counts them.
     """
 
     partitions: dict[Partition, Step | None] | None = None
@@ -42,65 +44,81 @@ class Holdings:
             return
         if step.kind is Kind.INITIAL:
             self.partitions = {}
-        for partition, ranges in step.listed:
-            for first, last in ranges:
-                self._acknowledge(partition, first, last)
+        for partition, batches in step.listed:
+            for batch in batches:
+                if not batch.renews:
+                    self._end(partition, batch.first, batch.last)
         if step.is_fetch and step.kind is not Kind.FINAL and self.partitions is not None:
             self._update(step, self.partitions)
         if step.answer is not None:
             for partition, (first, last) in step.answer.acquired:
-                self._acquire(partition, first, last, step.answer.time_ns + step.answer.lock_ns)
+                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns)
 
     def _update(self, step: Step, partitions: dict[Partition, Step | None]) -> None:
         """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and leave again."""
-        for partition, ranges in step.listed:
+        for partition, batches in step.listed:
             if partition not in partitions:
-                partitions[partition] = step if ranges and step.version > _SHARE_FETCH_WITHOUT_BYTES else None
-            elif not ranges:
+                partitions[partition] = step if batches and step.version >= _ALL_LISTED_ENTER else None
+            elif not batches:
                 partitions[partition] = None
         for partition in step.forgotten:
             partitions.pop(partition, None)
         if len(partitions) > limits.SESSION_PARTITIONS:
             self.partitions = None
 
-    def _acquire(self, partition: Partition, first: int, last: int, until_ns: int) -> None:
+    def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
+        """Records acquired again are held by the new lock."""
+        self._end(partition, first, last)
+        if self.ranges >= limits.HELD_RANGES:
+            self._forget_unlocked(now_ns)
         if first <= last and self.ranges < limits.HELD_RANGES:
-            self.held.setdefault(partition, []).append(Held(first, last, until_ns))
+            insort(self.held.setdefault(partition, []), Held(first, last, now_ns + lock_ns))
             self.ranges += 1
 
-    def _acknowledge(self, partition: Partition, first: int, last: int) -> None:
-        """Takes a range out; what remains on either side stays held."""
+    def _end(self, partition: Partition, first: int, last: int) -> None:
+        """Takes offsets out; what remains on either side stays held."""
         found = self.held.get(partition)
-        if not found:
+        if not found or first > last:
             return
-        rest = []
-        for one in found:
-            if one.last < first or one.first > last:
-                rest.append(one)
-                continue
-            if one.first < first:
-                rest.append(one._replace(last=first - 1))
-            if one.last > last:
-                rest.append(one._replace(first=last + 1))
-        self.ranges += len(rest) - len(found)
-        self.held[partition] = rest
+        low = bisect_left(found, first, key=_last)
+        high = bisect_right(found, last, lo=low, key=_first)
+        rest = _without(found[low:high], first, last)
+        found[low:high] = rest
+        self.ranges += low - high + len(rest)
+
+    def _forget_unlocked(self, now_ns: int) -> None:
+        unlocked = {partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()}
+        self.held = {partition: found for partition, found in unlocked.items() if found}
+        self.ranges = sum(map(len, self.held.values()))
 
     def unacknowledged(self, partition: Partition, step: Step) -> int:
         """Records of the partition that stay acquired when this step is done."""
-        found = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
-        acknowledged = [ranges for listed, ranges in step.listed if listed == partition]
-        copy = Holdings(held={partition: found}, ranges=len(found))
-        for ranges in acknowledged:
-            for first, last in ranges:
-                copy._acknowledge(partition, first, last)
-        return sum(one.last - one.first + 1 for one in copy.held[partition])
+        left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
+        for listed, batches in step.listed:
+            for batch in batches if listed == partition else ():
+                left = _without(left, batch.first, batch.last)
+        return sum(one.last - one.first + 1 for one in left)
 
-    def release(self) -> None:
-        """The session is over: the records of its partitions are released, those of forgotten ones stay locked."""
+    def forget(self) -> None:
+        """The session is over, or something of it was not seen."""
         self.partitions = None
         self.held.clear()
         self.ranges = 0
 
-    def lose_sight(self) -> None:
-        """Something was not seen: neither partitions nor records are known any more."""
-        self.release()
+
+_first: Final = attrgetter("first")
+_last: Final = attrgetter("last")
+
+
+def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
+    """The ranges less the offsets from `first` to `last`."""
+    rest = []
+    for one in ranges:
+        if one.last < first or one.first > last:
+            rest.append(one)
+            continue
+        if one.first < first:
+            rest.append(one._replace(last=first - 1))
+        if one.last > last:
+            rest.append(one._replace(first=last + 1))
+    return rest

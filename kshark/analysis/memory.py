@@ -103,7 +103,7 @@ class Memory:
             self._opened(step, reply)
         elif reply is Reply.TAKEN and step.kind is Kind.FINAL:
             self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step)
-            self.holdings.release()
+            self.holdings.forget()
         elif reply is Reply.SILENT and step.kind is Kind.FINAL:
             self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step, "unanswered")
         elif step.kind is Kind.SUBSEQUENT and reply in (Reply.TAKEN, Reply.OTHER_EPOCH):

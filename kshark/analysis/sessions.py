@@ -152,7 +152,7 @@ class Machine:
 
     def _lose_sight(self, doubt: str) -> None:
         self.memory.expected, self.memory.doubt = None, doubt
-        self.memory.holdings.lose_sight()
+        self.memory.holdings.forget()
 
     def _look_for_holes(self, step: Step) -> None:
         """Requests of this session may have been lost on any connection that it uses."""
@@ -210,7 +210,7 @@ class Machine:
             state = proved_alone(step, now.reply)
             if state is not None:
                 if now.expected is not None:
-                    memory.holdings.lose_sight()
+                    memory.holdings.forget()
                 memory.expected = frozenset({state})
             elif now.expected is not None:
                 self._lose_sight("hidden_traffic")

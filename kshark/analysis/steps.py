@@ -1,19 +1,13 @@
-"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an attribute.
-
-Only what later rules ask for is kept of a message; bodies and records are let go.
-"""
+"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an attribute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
-
-from msgspec import UNSET
+from typing import Final, NamedTuple
 
 from kshark.analysis.surroundings import Connection
-from kshark.model import Message, Witness
+from kshark.model import Witness
 
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
@@ -22,17 +16,6 @@ NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge"
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
-#: Codes of a message whose fields cannot be relied on, and why.
-_DOUBTS: Final = {
-    "RESYNC": "resync",
-    "BODY_TOO_SHORT": "cut",
-    "LENGTH_INVALID": "cut",
-    "NULL_NOT_ALLOWED": "cut",
-    "VARINT_TOO_LONG": "cut",
-    "TOO_MANY_ELEMENTS": "cut",
-    "NESTED_TOO_DEEP": "cut",
-    "VERSION_UNKNOWN": "version_unknown",
-}
 #: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
 LAST_EPOCH: Final = 2_147_483_647
 
@@ -78,11 +61,19 @@ _REPLIES: Final = {
 }
 
 
+class Batch(NamedTuple):
+    """Offsets that a request acknowledges; `renews`: it only renews their locks."""
+
+    first: int
+    last: int
+    renews: bool
+
+
 class Listed(NamedTuple):
-    """A partition in a request, with the ranges it acknowledges."""
+    """A partition in a request, with what it acknowledges there."""
 
     partition: Partition
-    acknowledged: tuple[Range, ...]
+    acknowledged: tuple[Batch, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -202,111 +193,3 @@ class Step(Call):
     def story(self) -> str:
         """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)`."""
         return f"{self.here} used epoch {self.epoch} and {self.reply.value} ({self.packets})"
-
-
-def _doubt(message: Message) -> str | None:
-    codes = message.weird
-    if codes is UNSET:
-        return None
-    return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
-
-
-def _each(body: Any, *names: str) -> Iterator[Any]:
-    """The elements of nested arrays; nothing where one was not read."""
-    found: Iterable[Any] = (body,)
-    for name in names:
-        found = (inner for outer in found for inner in _list(getattr(outer, name, None)))
-    yield from found
-
-
-def _list(value: Any) -> Iterable[Any]:
-    return () if value is None or value is UNSET else value
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _listed(body: Any) -> Iterator[Listed]:
-    for topic in _each(body, "topics"):
-        for partition in _each(topic, "partitions"):
-            batches = tuple((batch.first_offset, batch.last_offset) for batch in _each(partition, "acknowledgement_batches"))
-            yield Listed((str(topic.topic_id), partition.partition_index), batches)
-
-
-def step_of(request: Message, connection: Connection) -> Step | None:
-    """A share-session request; None where its group, member or epoch could not be read."""
-    body = request.body
-    epoch = getattr(body, "share_session_epoch", UNSET)
-    if not isinstance(epoch, int) or not isinstance(request.api_key, int):
-        return None
-    forgotten = tuple(
-        (str(topic.topic_id), partition) for topic in _each(body, "forgotten_topics_data") for partition in _list(topic.partitions)
-    )
-    return Step(
-        connection,
-        request.api_key,
-        request.version if isinstance(request.version, int) else 0,
-        request.packet,
-        request.time_ns,
-        request.correlation_id if isinstance(request.correlation_id, int) else 0,
-        _text(request.client_id),
-        _text(body.group_id),
-        _text(body.member_id),
-        epoch,
-        _doubt(request),
-        listed=tuple(_listed(body)),
-        forgotten=forgotten,
-    )
-
-
-def heartbeat_of(request: Message, response: Message | None, connection: Connection) -> Call | None:
-    """A ShareGroupHeartbeat with its answer; `epoch` is the member's."""
-    body = request.body
-    epoch = getattr(body, "member_epoch", UNSET)
-    if not isinstance(epoch, int) or not isinstance(request.correlation_id, int):
-        return None
-    call = Call(
-        connection,
-        HEARTBEAT,
-        request.version if isinstance(request.version, int) else 0,
-        request.packet,
-        request.time_ns,
-        request.correlation_id,
-        _text(request.client_id),
-        _text(body.group_id),
-        _text(body.member_id),
-        epoch,
-        _doubt(request),
-        settled=True,
-    )
-    if response is not None:
-        call.answer = answer_of(response)
-    return call
-
-
-def answer_of(response: Message) -> Answer:
-    """What the response says about the session; `error` None where it could not be read."""
-    body = response.body
-    error = getattr(body, "error_code", UNSET)
-    if not isinstance(error, int):
-        return Answer(response.packet, response.time_ns, None, _doubt(response) or "cut")
-    acquired = tuple(
-        ((str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset))
-        for topic in _each(body, "responses")
-        for partition in _each(topic, "partitions")
-        for held in _each(partition, "acquired_records")
-    )
-    lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
-    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
-    return Answer(response.packet, response.time_ns, error, _doubt(response), acquired, lock_ns)
-
-
-def assignment_of(response: Message) -> frozenset[Partition] | None:
-    """The partitions that a heartbeat's answer assigns; None where it leaves them as they were."""
-    assignment = getattr(response.body, "assignment", None)
-    if assignment is None or assignment is UNSET:
-        return None
-    return frozenset(
-        (str(topic.topic_id), partition) for topic in _each(assignment, "topic_partitions") for partition in _list(topic.partitions)
-    )

@@ -1,0 +1,134 @@
+"""Messages read as steps: only what later rules ask for is kept; bodies and records are let go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from kshark.analysis.steps import HEARTBEAT, Answer, Batch, Call, Listed, Partition, Range, Step
+from kshark.analysis.surroundings import Connection
+from kshark.anomaly import CATALOGUE
+from kshark.model import Message
+
+#: Codes of a message whose fields cannot be relied on, and why; a body that could not be read to its end is cut.
+_DOUBTS: Final = {
+    **{code: "cut" for code, entry in CATALOGUE.items() if entry.group == "codec" and entry.severity == "error"},
+    "RESYNC": "resync",
+    "VERSION_UNKNOWN": "version_unknown",
+}
+#: Acknowledge type that renews a lock (KIP-1222).
+_RENEW: Final = 4
+
+
+def _doubt(message: Message) -> str | None:
+    codes = message.weird
+    if codes is UNSET:
+        return None
+    return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
+
+
+def _each(body: Any, name: str) -> Iterable[Any]:
+    """The elements of an array; none where it is null or was not read."""
+    value = getattr(body, name, None)
+    return () if value is None or value is UNSET else value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _listed(body: Any) -> Iterator[Listed]:
+    for topic in _each(body, "topics"):
+        for partition in _each(topic, "partitions"):
+            batches = tuple(
+                Batch(batch.first_offset, batch.last_offset, list(batch.acknowledge_types) == [_RENEW])
+                for batch in _each(partition, "acknowledgement_batches")
+            )
+            yield Listed((str(topic.topic_id), partition.partition_index), batches)
+
+
+def _forgotten(body: Any) -> Iterator[Partition]:
+    for topic in _each(body, "forgotten_topics_data"):
+        for partition in _each(topic, "partitions"):
+            yield str(topic.topic_id), partition
+
+
+def step_of(request: Message, connection: Connection) -> Step | None:
+    """A share-session request; None where its group, member or epoch could not be read."""
+    body = request.body
+    epoch = getattr(body, "share_session_epoch", UNSET)
+    if not isinstance(epoch, int) or not isinstance(request.api_key, int):
+        return None
+    doubt = _doubt(request)
+    return Step(
+        connection,
+        request.api_key,
+        request.version if isinstance(request.version, int) else 0,
+        request.packet,
+        request.time_ns,
+        request.correlation_id if isinstance(request.correlation_id, int) else 0,
+        _text(request.client_id),
+        _text(body.group_id),
+        _text(body.member_id),
+        epoch,
+        doubt,
+        listed=() if doubt == "cut" else tuple(_listed(body)),
+        forgotten=() if doubt == "cut" else tuple(_forgotten(body)),
+    )
+
+
+def heartbeat_of(request: Message, response: Message | None, connection: Connection) -> Call | None:
+    """A ShareGroupHeartbeat with its answer; `epoch` is the member's."""
+    body = request.body
+    epoch = getattr(body, "member_epoch", UNSET)
+    if not isinstance(epoch, int) or not isinstance(request.correlation_id, int):
+        return None
+    call = Call(
+        connection,
+        HEARTBEAT,
+        request.version if isinstance(request.version, int) else 0,
+        request.packet,
+        request.time_ns,
+        request.correlation_id,
+        _text(request.client_id),
+        _text(body.group_id),
+        _text(body.member_id),
+        epoch,
+        _doubt(request),
+        settled=True,
+    )
+    if response is not None:
+        call.answer = answer_of(response)
+    return call
+
+
+def answer_of(response: Message) -> Answer:
+    """What the response says about the session; `error` None where it could not be read."""
+    body = response.body
+    error = getattr(body, "error_code", UNSET)
+    if not isinstance(error, int):
+        return Answer(response.packet, response.time_ns, None, _doubt(response) or "cut")
+    doubt = _doubt(response)
+    acquired = () if doubt == "cut" else tuple(_acquired(body))
+    lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
+    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
+    return Answer(response.packet, response.time_ns, error, doubt, acquired, lock_ns)
+
+
+def _acquired(body: Any) -> Iterator[tuple[Partition, Range]]:
+    for topic in _each(body, "responses"):
+        for partition in _each(topic, "partitions"):
+            for held in _each(partition, "acquired_records"):
+                yield (str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset)
+
+
+def assignment_of(response: Message) -> frozenset[Partition] | None:
+    """The partitions that a heartbeat's answer assigns; None where it leaves them as they were."""
+    assignment = getattr(response.body, "assignment", None)
+    if assignment is None or assignment is UNSET or _doubt(response) == "cut":
+        return None
+    return frozenset(
+        (str(topic.topic_id), partition) for topic in _each(assignment, "topic_partitions") for partition in _each(topic, "partitions")
+    )
