@@ -151,12 +151,13 @@ def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch |
 def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> PacketBatch:
     """The rows of all lanes that come before `bound`, as one batch numbered behind `number`."""
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
-    order = np.argsort(np.concatenate([part.keys for part in parts]), kind="stable")
+    keys = np.concatenate([part.keys for part in parts])
+    order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
     frame = np.concatenate([part.batch.number for part in parts])[order]
     file = np.concatenate([np.full(len(part.keys), part.lane.index) for part in parts])[order]
     numbers = number + np.cumsum(np.concatenate([part.steps for part in parts])[order])
     numbering.add(numbers, file, frame)
-    back = np.empty(len(order), np.int64)
+    back = np.empty(len(keys), np.int64)
     back[order] = numbers
     for part, given in zip(parts, np.split(back, np.cumsum([len(part.keys) for part in parts])[:-1]), strict=True):
         part.lane.give(given)

@@ -63,8 +63,7 @@ class PcapngReader:
         while True:
             if self._order:
                 starts, behind = _walk(joined, position, self._order)
-                if starts:
-                    position = yield from self._packets(joined, starts, behind)
+                position = (yield from self._packets(joined, starts, behind)) if starts else behind
             size = self._block_size(joined, position)
             if size is None:
                 yield self._stop(joined, position)

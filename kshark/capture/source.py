@@ -163,7 +163,7 @@ def _pipe(file: BinaryIO) -> select.poll | None:
     try:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
-    except OSError:  # no file of the system: BytesIO
+    except (OSError, AttributeError):  # no file of the system: BytesIO
         return None
     waiting = select.poll()
     waiting.register(file, select.POLLIN)

@@ -47,8 +47,11 @@ LINK_HEADERS: Final = {
     229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
-#: IPv6 headers behind which another one follows.
-EXTENSION_HEADERS: Final = sorted((*EXTENSIONS, FRAGMENT, AUTHENTICATION))
+#: By IP version and protocol number: a packet without TCP, and without a header behind which TCP may follow.
+OTHER_THAN_TCP: Final = {
+    4: ~np.isin(np.arange(256), [TCP]),
+    6: ~np.isin(np.arange(256), [TCP, FRAGMENT, AUTHENTICATION, *EXTENSIONS]),
+}
 #: VLAN tags one behind the other that are passed over here.
 TAGS: Final = 2
 
@@ -116,10 +119,10 @@ def ordinary(batch: PacketBatch) -> Ordinary:
             (6, (ethertype == IPV6) & (leading >> 4 == 6) & (captured >= HEADERS_6.itemsize)),
         ):
             if chosen.any():
-                segments, beside, protocols = _segments(batch, view, rows[chosen], start[chosen], version)
+                segments, (beside, protocols) = _segments(batch, view, rows[chosen], start[chosen], version)
                 found.append(segments)
                 left[segments.row] = left[beside] = False
-                others.update(protocols)
+                others.update(protocols.tolist())
     return Ordinary(found, others, np.flatnonzero(left))
 
 
@@ -151,8 +154,8 @@ def _uint16(view: Bytes, position: Int64s) -> NDArray[Any]:
     return view[position].astype(np.uint16) << 8 | view[position + 1]
 
 
-def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> tuple[Columns, Int64s, list[int]]:
-    """The TCP segments, and rows and protocols of the others, of packets whose headers were captured; `start` is where IP begins."""
+def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> tuple[Columns, tuple[Int64s, Bytes]]:
+    """Of packets whose headers were captured, IP's at `start`: the TCP segments, and rows and protocols of the others."""
     form, ip_header = (HEADERS_4, 20) if version == 4 else (HEADERS_6, 40)
     end = batch.offset[row] + batch.length[row]
     wire_end = np.maximum(batch.offset[row] + batch.wire_length[row], end)
@@ -163,17 +166,11 @@ def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, versi
         stop = np.where(total == 0, wire_end, stop)
     header = (fields["data_offset"] >> 4) * 4
     payload = start + ip_header + header
-    tcp = fields["protocol"] == TCP
-    good = tcp & (header >= 20) & (payload <= stop) & (stop <= wire_end)
+    other = OTHER_THAN_TCP[version][fields["protocol"]] & (stop >= start + ip_header)
+    others = row[other], fields["protocol"][other]
+    good = (fields["protocol"] == TCP) & (header >= 20) & (payload <= stop) & (stop <= wire_end)
     if version == 4:
         good &= (fields["fragment"] & 0x3FFF) == 0
-    beside = np.zeros(0, np.int64)
-    if not tcp.all():
-        beside = np.flatnonzero(
-            ~tcp & (stop >= start + ip_header) & ~np.isin(fields["protocol"], EXTENSION_HEADERS if version == 6 else [])
-        )
-    protocols = fields["protocol"][beside].tolist()
-    beside = row[beside]
     row, end, stop, payload, fields = _where(good, row, end, stop, payload, fields)
     length = np.maximum(np.minimum(end, stop) - payload, 0)
     segments = Columns(
@@ -186,7 +183,7 @@ def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, versi
         length=length,
         missing=stop - payload - length,
     )
-    return segments, beside, protocols
+    return segments, others
 
 
 def _key(fields: NDArray[Any], version: int) -> Words:

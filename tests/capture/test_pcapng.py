@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -162,6 +163,18 @@ def test_more_interfaces_than_a_section_may_have_are_refused_and_counted() -> No
 
     assert codes(weirds) == ["BLOCK_INVALID"] * (WEIRDS_PER_FLOW + 1)
     assert sum(size for _, _, size in weirds) == 1000 * len(one)
+
+
+def test_blocks_that_mean_nothing_cost_time_once() -> None:
+    """Twice 90,000 of the smallest ones around a packet."""
+    small = bytes(Pcapng().block(0xABC, b"")) * 90_000
+    data = bytes(Pcapng().section().interface()) + small + bytes(Pcapng().enhanced(A, TICKS)) + small
+
+    before = time.process_time()
+    found, weirds = read(data)
+
+    assert ([p.data for p in found], weirds) == ([A], [])
+    assert time.process_time() - before < 2
 
 
 def rich() -> bytes:
