@@ -56,7 +56,7 @@ def rows(definition: dict[str, Any], version: int) -> tuple[Row, ...]:
 def _rows(fields: list[dict[str, Any]], version: int, shared: dict[str, Any]) -> tuple[Row, ...]:
     out = []
     for field in fields:
-        if not covers(field["versions"], version):
+        if not covers(field.get("versions") or field["taggedVersions"], version):
             continue
         kind = field["type"].removeprefix("[]")
         inner = field.get("fields") or shared.get(kind)

@@ -24,6 +24,8 @@ from tests.dissectors.schema_rows import WRITTEN, dissector, schema_rows, span
 PLAIN = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}
 NAMED_OTHERWISE = {
     "id": "id_",
+    "type": "type_",
+    "kraft_version": "k_raft_version",
     "kraft_version_feature": "k_raft_version_feature",
     "generation_id_or_member_epoch": "generation_id",
     "acceptable_recovery_lag_legacy": "acceptable_recovery_lag",

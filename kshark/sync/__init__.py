@@ -1,0 +1,1 @@
+"""Staying current: Kafka's message definitions against the dissectors, and first drafts of what is new."""

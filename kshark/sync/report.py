@@ -1,0 +1,95 @@
+"""A folder of definitions against the dissectors: what a maintainer has to do, and what is known to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+from kshark.schema import Layout
+from kshark.sync.compare import Difference, differences
+from kshark.sync.definitions import Definition
+from kshark.sync.ours import Ours
+
+
+@dataclass(slots=True)
+class Report:
+    """`new`: definitions of messages that nobody reads here; `gone`: messages without a definition; `changed`: what differs, by message.
+
+    `known`: differences that dissectors/history.py explains, and how. True when there is something to do.
+    """
+
+    new: list[Definition] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    changed: dict[str, list[Difference]] = field(default_factory=dict)
+    known: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.gone or self.changed)
+
+
+def compare(ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> Report:
+    """Compares messages of one name (an old one counts), field by field."""
+    comparison = _Comparison(ours, theirs)
+    comparison.missing()
+    for name, definition in sorted(comparison.theirs.items()):
+        comparison.message(name, definition)
+    return comparison.report
+
+
+class _Comparison:
+    def __init__(self, ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> None:
+        self.report = Report()
+        self._history: Any = import_module("dissectors.history")
+        self._ours = ours
+        renamed = {old: new for new, old in self._history.MESSAGE_NAMES.items() if old in theirs and new not in theirs}
+        self.theirs = {renamed.get(name, name): definition for name, definition in theirs.items()}
+        self._know(f"{new}: was {old}" for old, new in renamed.items())
+        #: Whether these are definitions of 3.9: then what joined later is not gone.
+        self._of_3_9 = not any(name in theirs for name in self._history.ADDED)
+
+    def _know(self, lines: Iterable[str]) -> None:
+        self.report.known += lines
+
+    def missing(self) -> None:
+        """Messages without a definition."""
+        explained = self._history.ADDED if self._of_3_9 else self._history.DROPPED
+        for name in sorted(set(self._ours) - set(self.theirs) - self._history.BY_HAND):
+            if name in explained:
+                self._know([f"{name}: {'younger than 3.9' if self._of_3_9 else 'dropped with 4.0'}"])
+            else:
+                self.report.gone.append(name)
+
+    def message(self, name: str, definition: Definition) -> None:
+        if name in self._history.NOT_READ:
+            self._know([f"{name}: {self._history.NOT_READ[name]}"])
+        elif name not in self._ours:
+            self.report.new.append(definition)
+        elif found := [*self._key(name, definition), *self._fields(name, definition)]:
+            self.report.changed[name] = found
+
+    def _key(self, name: str, definition: Definition) -> list[Difference]:
+        key = self._ours[name].key
+        if key is None or definition.key is None or key == definition.key:
+            return []
+        return [Difference(name, "", "~", f"its number is {definition.key}, here {key}")]
+
+    def _fields(self, name: str, definition: Definition) -> list[Difference]:
+        """Differences that neither an old name, an older layout of the same version nor a field that joined it explains."""
+        layout = self._ours[name].layout
+        names = self._history.FIELD_NAMES.get(name, {})
+        found = differences(layout, definition.layout, names)
+        if found and any(not differences(_as_older(layout, version), definition.layout) for version in layout.older):
+            self._know([f"{name}: an older layout of the same version"])
+            return []
+        if names:
+            by_new_names = {each.path for each in differences(layout, definition.layout)} - {each.path for each in found}
+            self._know(f"{name}.{path}: was {' or '.join(names[path])}" for path in sorted(by_new_names & names.keys()))
+        joined = [each for each in found if self._of_3_9 and each.sign == "-" and each.path in self._history.JOINED.get(name, ())]
+        self._know(f"{name}.{each.path}: joined after 3.9" for each in joined)
+        return [each for each in found if each not in joined]
+
+
+def _as_older(layout: Layout, version: int) -> Layout:
+    return replace(layout, root=layout.older[version])
