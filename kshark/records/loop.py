@@ -28,7 +28,7 @@ class BrokenRecord(Exception):
 def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
     """All records of a span, also those that its batch's count leaves out; then what is wrong with them.
 
-    None where there may be more than `allowance`, and no more than SURPLUS beyond the count.
+    A batch that may hold more than `allowance` is not opened, and no more than SURPLUS are shown beyond the count.
     """
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
@@ -108,8 +108,10 @@ def _sized(data: bytes, position: int, stop: int, what: str) -> tuple[bytes | No
 
 def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, int]:
     """A zigzag varint of at most `longest` bytes, and where it ends."""
-    if position < stop and (byte := data[position]) < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
+    if position < stop and (low := data[position]) < 0x80:
+        return (low >> 1) ^ -(low & 1), position + 1
+    if position + 1 < stop and (high := data[position + 1]) < 0x80:
+        return (low >> 1 & 0x3F | high << 6) ^ -(low & 1), position + 2
     value = shift = 0
     for at in range(position, min(position + longest, stop)):
         byte = data[at]

@@ -109,6 +109,8 @@ class RecordsReader:
         """Puts the records into all batches that are pending."""
         self._fill()
         self.pending_bytes = 0
+        if not self.unclaimed:
+            self._forget_budget()
 
     def _fill(self) -> None:
         spans, owners = self._spans, self._owners

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
 
-#: Longer pieces, on average, are copied faster one by one.
+#: Longer pieces, on average, are copied faster one by one; and sizes are counted in a table up to LONGEST.
 LONG: Final = 400
+LONGEST: Final = 4096
 #: As many pieces of a size as it takes to be faster together: a column costs 4 us.
 TOGETHER: Final = 60
 
@@ -18,7 +19,7 @@ TOGETHER: Final = 60
 def slices(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
     """`buffer[start:end]` for each pair, all inside the buffer."""
     size = end - start
-    if not len(size) or LONG * len(size) < size.sum():
+    if not len(size) or LONG * len(size) < size.sum() or size.max() > LONGEST:
         return _one_by_one(buffer, start, end)
     of_size = np.bincount(size)
     sizes = np.flatnonzero(of_size)
@@ -27,7 +28,7 @@ def slices(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
     if len(sizes) == 1:
         return _of_one_size(buffer, start, int(sizes[0]))
     pieces = np.empty(len(size), np.object_)
-    order = np.argsort(size.astype(np.uint16) if len(of_size) < 1 << 16 else size, kind="stable")  # 16 bits: a radix sort
+    order = np.argsort(size.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     for one_size, rows in zip(sizes.tolist(), np.split(order, np.cumsum(of_size[sizes])[:-1]), strict=True):
         pieces[rows] = _column(buffer, start[rows], one_size) if one_size else b""
     made: list[bytes] = pieces.tolist()

@@ -60,6 +60,10 @@ def test_a_record_longer_than_two_bytes_of_length_say():
     same_both_ways(write_batch([Record(i, NOW, None, bytes(3_000_000 if i == 3 else 20_000), ()) for i in range(5)]))
 
 
+def test_a_long_record_among_many_short_ones():
+    same_both_ways(write_batch([*people(100), Record(100, NOW, b"k", b"long" * 5000, ())]))
+
+
 def test_times_and_offsets_wrap_as_in_java():
     edge = 2**63 - 1
     data = write_batch(people(3), base_offset=0, base_timestamp=NOW)

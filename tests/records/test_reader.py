@@ -267,6 +267,18 @@ def test_more_records_than_one_message_may_have_are_left_and_said_so(monkeypatch
     assert field.partial_bytes == 30 * 61
 
 
+def test_what_one_message_holds_is_not_counted_against_the_next(monkeypatch):
+    monkeypatch.setattr(limits, "MESSAGE_RECORDS", 50)
+    reader = RecordsReader()
+    for first in (0, 40, 80):
+        data, carrier = write_batch(people(40, first)), message()
+        field = reader(data, 0, len(data))
+        reader.fill()
+        reader.claim(carrier)
+        reader.fill()
+        assert (carrier.weird, len(field.batches[0].records)) == (UNSET, 40)
+
+
 def test_a_count_far_too_small_shows_some_of_the_rest(monkeypatch):
     monkeypatch.setattr(loop, "SURPLUS", 5)
     for columns_from in (0, NEVER):
