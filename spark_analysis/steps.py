@@ -1,7 +1,8 @@
 """Rows on their way to the machine: each to the bucket of its member, what is common to all members to every bucket.
 
 A bucket's rows in order are what kshark's analysis would see of a capture in which only that bucket's members take part: their share
-requests and heartbeats, every connection's beginning and end, every hole, and what brokers say of themselves.
+requests and heartbeats, every connection's beginning and end, every hole and every answer without its request, and what brokers say of
+themselves. kshark.analysis.analyzer lists what verdicts depend on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
     kind = (
         F.when(share & readable, "share")
         .when(key == SHARE_GROUP_HEARTBEAT, "heartbeat")
-        .when(share | key.isin(METADATA, API_VERSIONS) | F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap"), "common")
+        .when(share | key.isin(METADATA, API_VERSIONS) | (F.col("exchanges.outcome") == "orphan"), "common")
+        .when(F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap"), "common")
     )
     own = F.pmod(F.xxhash64("exchanges.group_id", "exchanges.member_id"), F.lit(buckets)).cast("int")
     every = F.sequence(F.lit(0), F.lit(buckets - 1))

@@ -91,6 +91,7 @@ _EXCHANGES: Final = _table(
     Column("response_position", "bigint", "place among the events of its flow"),
     Column("position", "bigint", "place at which the exchange was complete or given up, among the events of its flow"),
     Column("given_up_packet", "bigint", "with which it became clear that no answer comes"),
+    Column("after_request_packet", "bigint", "of an orphan: the flow's last request before it"),
 )
 
 _SHARE_REQUESTS: Final = _table(

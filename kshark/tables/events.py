@@ -76,8 +76,8 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 class Timeline:
     """Events in their order from rows that come in the order of `place_of`; holds open exchanges and connections, nothing else.
 
-    Flows are numbered as they come. `signs`: a flow's first and last request and first answer are shown without a body, for those to
-    whom not every exchange is given.
+    Flows are numbered as they come. `signs`: a flow's first and last request and first answer, and the last request before an orphan,
+    are shown without a body, for those to whom not every exchange is given.
     """
 
     def __init__(self, *, signs: bool = False) -> None:
@@ -140,7 +140,9 @@ class Timeline:
     def _exchange(self, row: RowMap, flow: Flow) -> None:
         request, response = messages_of(row, flow)
         first = flow.first_packet
-        end = row["given_up_packet"]
+        end, after = row["given_up_packet"], row["after_request_packet"]
+        if self._signs and after is not None and response is not None:
+            self._add((response.packet, first, row["response_position"] - 1), sign_of(flow, "request", after))
         if request is not None:
             self._add((request.packet, first, row["request_position"]), request)
             end = request.packet if end is None else end

@@ -188,7 +188,8 @@ class Rows:
         if where is None:
             return
         key = where.api_key if where.api_key is not UNSET else None
-        places = (asked, None if response is None else position - 1, position, given_up)
+        after = connection.last_request if request is None else None
+        places = (asked, None if response is None else position - 1, position, given_up, after)
         yield "exchanges", self._exchange_row(exchange, where, places)
         if request is not None:
             yield from self._touched(connection, request)
