@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import tempfile
@@ -17,7 +18,6 @@ from spark_analysis.java import MISSING, find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL: Final = "local[*]"
 #: What a worker on another machine imports; its own Python needs numpy, msgspec, cramjam, crc32c, dpkt and pyarrow.
 PACKAGES: Final = ("kshark", "dissectors", "spark_analysis")
 
@@ -34,10 +34,11 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
 
 
-def open_session(master: str = LOCAL, **settings: str) -> SparkSession:
+def open_session(master: str, **settings: str) -> SparkSession:
     """A session on `master`. Raises kshark.UsageError, with the next step, where pyspark or Java is missing."""
     try:
         from pyspark.sql import SparkSession
@@ -60,6 +61,7 @@ def open_session(master: str = LOCAL, **settings: str) -> SparkSession:
             session = builder.getOrCreate()
         except Exception as error:
             raise UsageError(f"no Spark session on {master}: {_first_line(error)} (its log: {log})") from None
+    atexit.register(log.unlink, missing_ok=True)
     if not local:
         session.addArtifacts(str(packed()), pyfile=True)
     return session
