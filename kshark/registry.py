@@ -12,6 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Final
 
 from kshark.errors import SchemaError
@@ -19,6 +20,7 @@ from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
 GROUP: Final = "kshark.dissectors"
+_HERE: Final = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +140,11 @@ def _api(found: Any, origin: str) -> Api:
 
 
 def _told(error: Exception) -> str:
-    """An error of somebody's file, with the line where it arose."""
-    line = getattr(error, "lineno", None)
-    trace = error.__traceback__
-    while line is None and trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if line is None and trace is not None:
-        line = trace.tb_lineno
-    return f"line {line}: {error}" if isinstance(error, SchemaError) else f"line {line}: {type(error).__name__}: {error}"
+    """An error of somebody's file, with the place there where it arose."""
+    if isinstance(error, SyntaxError):
+        file, line = error.filename or "", error.lineno
+    else:
+        frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith((_HERE, "<frozen"))]
+        file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
+    place = f"{Path(file).name}, line {line}: " if file else ""
+    return f"{place}{error}" if isinstance(error, SchemaError) else f"{place}{type(error).__name__}: {getattr(error, 'msg', error)}"

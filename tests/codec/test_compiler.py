@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import reduce
 
 import msgspec
 import pytest
 
 from kshark.codec import compile_reader, compile_writer, interpret, reader_source
+from kshark.codec.primitives import Misfit
 from kshark.codec.shapes import shape_of
 from kshark.schema import Field, Layout, array, int8, int16, int32, int64, layout, string, struct, uuid
 from tests.codec.damage import of
@@ -73,7 +75,7 @@ def test_a_huge_count_ends_at_once() -> None:
     read = compile_reader(body, 0)
     start = time.process_time()
     for index in range(10_000):
-        with pytest.raises(Exception):  # noqa: B017  whatever it stumbles over
+        with pytest.raises(Misfit):
             read(buffer, index * len(frame), (index + 1) * len(frame))
     assert time.process_time() - start < 2
 
@@ -84,10 +86,8 @@ def test_counts_inside_counts_cannot_multiply() -> None:
     frame = b"\0\0\x10\0" * 25_000
     read = compile_reader(body, 0)
     start = time.process_time()
-    try:
+    with suppress(Exception):
         read(frame * 4, 0, len(frame))
-    except Exception:
-        pass
     interpret(body, 0, frame, 0, len(frame))
     assert time.process_time() - start < 2
 
@@ -95,7 +95,9 @@ def test_counts_inside_counts_cannot_multiply() -> None:
 def test_the_first_message_of_an_api_waits_little_for_its_reader() -> None:
     """Compiling the longest layouts takes a few milliseconds; ten times that would be a mistake."""
     partition = struct(*[int32(f"f{i}") for i in range(8)], *[string(f"s{i}") for i in range(8)], array("rows", offsets))
-    body = layout("Typical", versions="0", flexible="0+", fields=struct(array("topics", struct(uuid("id"), array("partitions", partition)))))
+    body = layout(
+        "Typical", versions="0", flexible="0+", fields=struct(array("topics", struct(uuid("id"), array("partitions", partition))))
+    )
     start = time.process_time()
     compile_reader(body, 0)
     assert time.process_time() - start < 0.03

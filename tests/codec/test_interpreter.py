@@ -130,7 +130,11 @@ def test_tags_out_of_order_are_read_on() -> None:
 
 
 def test_tags_nobody_knows_are_kept() -> None:
-    assert rest(of(int8("a"), string("b", tag=1)), b"\5\3\0\2xy\1\2\2z\x90\x4e\0") == {"a": 5, "b": "z", "_tagged": {"0": b"xy", "10000": b""}}
+    assert rest(of(int8("a"), string("b", tag=1)), b"\5\3\0\2xy\1\2\2z\x90\x4e\0") == {
+        "a": 5,
+        "b": "z",
+        "_tagged": {"0": b"xy", "10000": b""},
+    }
 
 
 def test_a_tag_section_that_leaves_the_frame() -> None:

@@ -1,4 +1,4 @@
-"""Bytes made by Apache Kafka's own converters: every one is read to Kafka's value by both readers, and the value written to the same bytes."""
+"""Bytes made by Apache Kafka's own converters: both readers read them to Kafka's value, the writer writes that value to the same bytes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from tests.property.schemas import VERSIONS, damaged, layouts, values
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def in_traffic(data: bytes, before: bytes = b"\x00\x01\xff", behind: bytes = b"\x01\x00\x00\x00\x05\xff\x7f\x00\x02") -> tuple[bytes, int, int]:
+def in_traffic(
+    data: bytes, before: bytes = b"\x00\x01\xff", behind: bytes = b"\x01\x00\x00\x00\x05\xff\x7f\x00\x02"
+) -> tuple[bytes, int, int]:
     """A body between other bytes, as in a buffer of many messages; where it starts and ends."""
     return before + data + behind * 3, len(before), len(before) + len(data)
 
