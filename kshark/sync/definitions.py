@@ -65,7 +65,9 @@ def _read(path: Path) -> Definition | None:
         return None
     try:
         return _definition(raw, path)
-    except (KeyError, ValueError, SchemaError) as error:
+    except KeyError as error:
+        raise UnreadableInput(f"{path}: no type or attribute {error}") from error
+    except (ValueError, SchemaError) as error:
         raise UnreadableInput(f"{path}: {error}") from error
 
 

@@ -83,9 +83,8 @@ class _Comparison:
         if found and any(not differences(_as_older(layout, version), definition.layout) for version in layout.older):
             self._know([f"{name}: an older layout of the same version"])
             return []
-        if names:
-            by_new_names = {each.path for each in differences(layout, definition.layout)} - {each.path for each in found}
-            self._know(f"{name}.{path}: was {' or '.join(names[path])}" for path in sorted(by_new_names & names.keys()))
+        if names and differences(layout, definition.layout) != found:
+            self._know(f"{name}.{path}: was {' or '.join(old)}" for path, old in names.items())
         joined = [each for each in found if self._of_3_9 and each.sign == "-" and each.path in self._history.JOINED.get(name, ())]
         self._know(f"{name}.{each.path}: joined after 3.9" for each in joined)
         return [each for each in found if each not in joined]

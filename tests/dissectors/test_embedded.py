@@ -1,4 +1,4 @@
-"""Structures inside bytes are what Kafka's definitions say, in every version, under the right record type; kio agrees where it knows them."""
+"""Structures inside bytes are what Kafka's definitions say, under the right record type; kio agrees where it knows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.dissectors.schema_rows import dissector, schema_rows, span
 from tests.dissectors.test_facts import bare
 from tests.dissectors.test_kio import comparable, kio_rows
 
-OF_APIS = {f"{name}{direction}" for name, _, _ in INDEX.values() for direction in ("Request", "Response")} | {"RequestHeader", "ResponseHeader"}
+OF_APIS = {f"{name}{direction}" for name, _, _ in INDEX.values() for direction in ("Request", "Response")} | {
+    "RequestHeader",
+    "ResponseHeader",
+}
 EMBEDDED = {name: ours for name, ours in our_layouts().items() if name not in OF_APIS}
 DEFINED = sorted(EMBEDDED.keys() - BY_HAND)
 KNOWN_TO_KIO = {
@@ -33,9 +36,7 @@ def older_bytes(definition: dict[str, Any], version: int) -> tuple[Any, ...]:
 
 def without(found: tuple[Row, ...], joined: tuple[str, ...], path: str = "") -> tuple[Row, ...]:
     """Rows but those that joined a version that was there before."""
-    return tuple(
-        row._replace(rows=without(row.rows, joined, f"{path}{row.name}.")) for row in found if f"{path}{row.name}" not in joined
-    )
+    return tuple(row._replace(rows=without(row.rows, joined, f"{path}{row.name}.")) for row in found if f"{path}{row.name}" not in joined)
 
 
 @pytest.mark.parametrize("name", DEFINED)

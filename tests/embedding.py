@@ -1,0 +1,56 @@
+"""Bytes that hold structures, and bodies that hold such bytes: written by the product's own writers, taken apart again."""
+
+from __future__ import annotations
+
+from struct import pack
+from typing import Any
+
+from dissectors.embedded.places import PLACES, TOPIC_NAMES
+from kshark import encode
+from kshark.codec import compile_reader, compile_writer
+from kshark.embedded import Companion, companions
+from kshark.places import Structure
+from kshark.records import Record
+from kshark.records.writer import write_batch
+from kshark.registry import Registry
+from kshark.schema import Layout
+from tests.records.opening import opened
+
+REGISTRY = Registry(installed=False)
+
+
+def prefixed(structure: Structure | Layout, version: int, **data: Any) -> bytes:
+    """A structure behind its version."""
+    layout = structure.layout if isinstance(structure, Structure) else structure
+    return pack(">h", version) + compile_writer(layout, version)(data)
+
+
+def numbered(number: int, layout: Layout, version: int = 0, **data: Any) -> bytes:
+    """A structure behind frame version, type and version, each below 128: as the metadata log has it."""
+    return bytes((1, number, version)) + compile_writer(layout, version)(data)
+
+
+def body(key: int, version: int, kind: str, **value: Any) -> Any:
+    """A body as the codec makes it, its records opened."""
+    api = REGISTRY.api(key)
+    assert api is not None
+    layout = api.request if kind == "request" else api.response
+    data = encode(key, version, kind, value)  # type: ignore[arg-type]
+    made, _ = compile_reader(layout, version, records=lambda b, start, end: opened(b[start:end])[0])(data, 0)
+    return made
+
+
+def found(key: int, version: int, kind: str, *, request: Any = None, names: dict[str, str] | None = None, **value: Any) -> list[Companion]:
+    """The companions in a body of that API."""
+    return list(companions(PLACES[key, kind], body(key, version, kind, **value), request=request, names={**TOPIC_NAMES, **(names or {})}))
+
+
+def batch_of(*records: tuple[bytes | None, bytes | None], control: bool = False) -> bytes:
+    """A record batch with these keys and values."""
+    return write_batch([Record(i, 0, key, value, ()) for i, (key, value) in enumerate(records)], control=control)
+
+
+def fetched(topic: str, *records: tuple[bytes | None, bytes | None], control: bool = False) -> list[Companion]:
+    """The companions in a Fetch answer that carries these records of a topic."""
+    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": batch_of(*records, control=control)}
+    return found(1, 4, "response", responses=[{"topic": topic, "partitions": [partition]}])
