@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -55,10 +55,10 @@ def _writer(captures: Sequence[Sequence[str]], folder: Path, options: Options, r
                 name, files = named[part]
                 try:
                     counts = _write(name, files, folder, part, options, records)
-                    rows = [(None, table, count) for table, count in counts.items()]
+                    told: list[dict[str, Any]] = [{"name": table, "rows": rows} for table, rows in counts.items()]
                 except (Error, OSError) as error:
-                    rows = [(str(error), None, None)]
-                yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], schema=_SCHEMA)
+                    told = [{"fault": str(error)}]
+                yield pa.RecordBatch.from_pylist(told, schema=_SCHEMA)
 
     return write
 
