@@ -135,6 +135,7 @@ _SESSIONS: Final = (
     _rule(45, "DUPLICATE_PARTITION_ENTRY", ("client",), "A request lists the same partition twice.", "Kafka: SharePartitionManager"),
     _rule(46, "MEMBER_ID_INVALID", ("client",), "A member id that is null, empty or longer than 36 characters.", "Kafka: KafkaApis.isMemberIdValid"),
     _rule(47, "UNRELEASED_ON_FORGET", (), "A partition is forgotten while the member still holds records of it; they stay locked.", "Kafka: SharePartitionManager.releaseSession"),
+    _rule(None, "SESSIONS_FORGOTTEN", (), "Too many share sessions at once; the longest unused ones were forgotten, and what came before is no evidence any more."),
     _rule(None, "EPOCH_REFUSED", (), "The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.", "KIP-932"),
 )
 

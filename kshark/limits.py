@@ -20,6 +20,8 @@ FLOWS: Final = 100_000
 REORDER_BYTES: Final = 4 << 20
 #: Segments that must have come after a hole, which the peer acknowledged past, before it is given up.
 REORDER_SEGMENTS: Final = 64
+#: Nanoseconds after that acknowledgement when a hole is given up although fewer segments have come.
+REORDER_NS: Final = 1_000_000_000
 #: `socket.request.max.bytes` of a broker by default: the longest request frame. Kafka: SocketServerConfigs.
 REQUEST_BYTES: Final = 100 << 20
 #: The longest frame that is collected at all; `fetch.max.bytes` is soft, one large batch may exceed it.
@@ -60,8 +62,8 @@ OVERLAPPING_STEPS: Final = 64
 #: Partitions of one share session, and ranges of records its member holds, that are remembered.
 SESSION_PARTITIONS: Final = 10_000
 HELD_RANGES: Final = 10_000
-#: Holes remembered of one connection; more become fewer that cover them.
-GAPS_PER_FLOW: Final = 64
+#: Holes remembered of one connection, and of one broker; more become fewer that cover them.
+HOLES: Final = 64
 #: Restarts remembered of one broker.
 RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.
@@ -69,3 +71,7 @@ CLIENT_IDS: Final = 10_000
 #: Names of topic ids, and addresses of brokers, remembered from Metadata.
 TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000
+#: Places looked at in one search for the next message boundary.
+BOUNDARY_PLACES: Final = 4_096
+#: Bytes of one direction searched for the next message boundary; what is older is skipped.
+SEARCH_BYTES: Final = 1 << 20

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final
 
 from kshark import limits
+from kshark.analysis.evidence import Argument, Judgement, Needs
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.listing import Listing, ShareSession
 from kshark.analysis.reading import answer_of, assignment_of, heartbeat_of, step_of
@@ -91,7 +92,7 @@ class Analyzer:
 
     def _gap(self, event: Gap) -> Iterable[Verdict]:
         self._tally.gaps += 1
-        self._around.connection(event.flow).lose(event)
+        self._around.lost(event)
         return ()
 
     def _ended(self, event: HalfClosed | Closed) -> Iterator[Verdict]:
@@ -169,8 +170,10 @@ class Analyzer:
         machine = self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps))
         if len(self._machines) > limits.SESSIONS:
             _, oldest = self._machines.popitem(last=False)
-            self._around.forgetful = True
             yield from oldest.close()
+            if not self._around.forgetful:
+                yield _forgotten(step)
+            self._around.forgetful = True
         return machine
 
     def _join(self, kept: Broker, absorbed: Broker) -> Iterator[Verdict]:
@@ -189,3 +192,9 @@ class Analyzer:
         self._tally.sessions += 1
         if len(self._sessions) < limits.SESSIONS:
             self._sessions.append((packet, session))
+
+
+def _forgotten(step: Step) -> Verdict:
+    """Said once: from here on sessions are missing."""
+    text = f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused are forgotten"
+    return Verdict("SESSIONS_FORGOTTEN", Argument(text, (step,), Needs.EXCHANGE), Judgement("note"))

@@ -134,7 +134,7 @@ def _hole(argument: Argument) -> str | None:
     if argument.place is not None:
         last = max(last, argument.place.packet)
     connections = {id(call.connection): call.connection for call in argument.witness}
-    return next((reason for one in connections.values() if (reason := one.lost_between(first, last))), None)
+    return next((reason for one in connections.values() if (reason := one.lost.between(first, last))), None)
 
 
 def _was_open(connection: Connection, after: int) -> bool | None:

@@ -38,7 +38,7 @@ class Holdings:
 
     def take(self, step: Step, reply: Reply) -> None:
         """The effect of a step on partitions and records."""
-        if reply in (Reply.UNCLEAR, Reply.SILENT):
+        if reply in (Reply.FAILED, Reply.UNCLEAR, Reply.SILENT):
             self.partitions = None
         if reply is not Reply.TAKEN:
             return

@@ -160,7 +160,7 @@ class Listing:
 
 
 def _may_open(step: Step) -> bool:
-    return step.reply is Reply.TAKEN or (step.reply is Reply.UNCLEAR and not step.duplicates)
+    return step.reply in (Reply.TAKEN, Reply.UNCLEAR)
 
 
 def _found_by(now: Situation) -> Closing | None:

@@ -36,8 +36,9 @@ class Ending(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What a session did last on one connection: the request, and the unbroken run of openings that it ends."""
+    """What a session did on one connection: its first and last request, and the unbroken run of openings at the end."""
 
+    first: Step
     last: Step
     openings: tuple[Step, ...]
 
@@ -68,8 +69,7 @@ class Memory:
     #: The last request without an answer, and what was done on each connection.
     unanswered: Step | None = None
     here: OrderedDict[int, Trace] = field(default_factory=OrderedDict)
-    #: The first request seen, and the last one with epoch 0.
-    first: Step | None = None
+    #: The last request with epoch 0.
     initial: Step | None = None
     #: Times of openings and refusals, and until when no more is said of them.
     troubles: deque[int] = field(default_factory=lambda: deque(maxlen=64))
@@ -92,7 +92,6 @@ class Memory:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on `expected` is already known, into the past."""
-        self.first = self.first or step
         if reply in (Reply.SILENT, Reply.TAKEN):
             self.unanswered = step if reply is Reply.SILENT else None
         if step.is_trouble:
@@ -124,7 +123,7 @@ class Memory:
         flow = step.connection.flow.id
         before = self.here.get(flow)
         run = before.openings if before is not None else ()
-        self.here[flow] = Trace(step, (*run, step)[-LOOP:] if step.opens else ())
+        self.here[flow] = Trace(before.first if before is not None else step, step, (*run, step)[-LOOP:] if step.opens else ())
         self.here.move_to_end(flow)
         if len(self.here) > _CONNECTIONS:
             self.here.popitem(last=False)
@@ -138,7 +137,7 @@ class Memory:
         self.initial = step
         if reply in (Reply.TAKEN, Reply.UNCLEAR, Reply.SILENT):
             self.ever_opened = True
-        if reply is Reply.UNCLEAR and step.duplicates:
+        if reply is Reply.FAILED:
             self.gone = Ending("failed_reopen", step.end, step.end_ns, step.story, step)
         elif reply in (Reply.TAKEN, Reply.UNCLEAR):
             if self.opening is not None and self.opening.connection is not step.connection:
@@ -183,16 +182,14 @@ class Situation:
         return () if self.memory.anchor is None else (self.memory.anchor,)
 
     @property
-    def before_here(self) -> Step | None:
-        """The request before this one on the same connection."""
-        trace = self.memory.here.get(self.step.connection.flow.id)
-        return None if trace is None else trace.last
+    def here(self) -> Trace | None:
+        """What the session did before on the same connection."""
+        return self.memory.here.get(self.step.connection.flow.id)
 
     @property
-    def openings_here(self) -> tuple[Step, ...]:
-        """The run of openings right before this request on the same connection."""
-        trace = self.memory.here.get(self.step.connection.flow.id)
-        return () if trace is None else trace.openings
+    def before_here(self) -> Step | None:
+        """The request before this one on the same connection."""
+        return None if self.here is None else self.here.last
 
     def all_agree(self, relation: str) -> bool:
         """Whether the epoch stands so to every epoch that may be due: `replay`, `stale` or `ahead`."""

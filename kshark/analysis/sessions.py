@@ -161,7 +161,7 @@ class Machine:
         if since is None or memory.expected is None:
             return
         used = {trace.last.connection for trace in memory.here.values()} | {step.connection}
-        reason = next((reason for one in used if (reason := one.lost_between(since, step.packet))), None)
+        reason = next((reason for one in used if (reason := one.lost.between(since, step.packet))), None)
         if reason is not None:
             self._lose_sight(reason)
             if memory.opening is not None and step.connection is not memory.opening.connection:

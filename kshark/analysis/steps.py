@@ -38,13 +38,17 @@ class Kind(Enum):
 
 
 class Reply(Enum):
-    """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager."""
+    """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
+
+    FAILED: an epoch 0 that lists a partition twice takes the old session away before it trips over that.
+    """
 
     TAKEN = "was accepted"
     NO_SESSION = "was refused with SHARE_SESSION_NOT_FOUND"
     OTHER_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
     NO_ROOM = "was refused with SHARE_SESSION_LIMIT_REACHED"
     UNTOUCHED = "was refused before it reached the session"
+    FAILED = "failed half-way"
     UNCLEAR = "was answered with an error"
     SILENT = "was not answered"
 
@@ -158,7 +162,8 @@ class Step(Call):
     def reply(self) -> Reply:
         if self.answer is None or self.answer.error is None:
             return Reply.SILENT
-        return _REPLIES.get(self.answer.error, Reply.UNCLEAR)
+        reply = _REPLIES.get(self.answer.error, Reply.UNCLEAR)
+        return Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
 
     @property
     def refused(self) -> bool:

@@ -35,6 +35,27 @@ class Lost(NamedTuple):
     reason: str
 
 
+class Losses:
+    """Holes in the order in which they were found; many become fewer that cover them."""
+
+    def __init__(self) -> None:
+        self._holes: list[Lost] = []
+
+    def add(self, hole: Lost) -> None:
+        self._holes.append(hole)
+        if len(self._holes) > limits.HOLES:
+            one, two = self._holes[:2]
+            self._holes[:2] = [Lost(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
+
+    def between(self, first: int, last: int) -> str | None:
+        """Why the capture does not hold everything that went between two packets; None when it does."""
+        return next((hole.reason for hole in self._holes if hole.first_packet < last and hole.last_packet > first), None)
+
+    def join(self, others: Losses) -> None:
+        for hole in others._holes:
+            self.add(hole)
+
+
 class End(NamedTuple):
     """A connection's first FIN, its RST, or the new SYN that shows that it is over."""
 
@@ -64,7 +85,7 @@ class Connection:
     end: End | None = None
     #: The capture is over, or the connection was forgotten: nothing more will be seen of it.
     over: bool = False
-    lost: list[Lost] = field(default_factory=list)
+    lost: Losses = field(default_factory=Losses)
     #: Share sessions that use it.
     users: set[Machine] = field(default_factory=set)
 
@@ -78,23 +99,10 @@ class Connection:
         parts = [part for part in (self.flow.software_name, self.flow.software_version) if part]
         return " ".join(parts) or None
 
-    def lose(self, gap: Gap) -> None:
-        """Remembers a hole; many become few that cover them."""
-        self._lose(Lost(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
-
-    def _lose(self, hole: Lost) -> None:
-        self.lost.append(hole)
-        if len(self.lost) > limits.GAPS_PER_FLOW:
-            one, two = self.lost[:2]
-            self.lost[:2] = [Lost(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
-
-    def miss_request(self, packet: int) -> None:
-        """An answer without its request: the capture does not hold what the client sent."""
-        self._lose(Lost(self.last_request, packet, "gap"))
-
-    def lost_between(self, first: int, last: int) -> str | None:
-        """Why the capture does not hold everything that went between two packets; None when it does."""
-        return next((hole.reason for hole in self.lost if hole.first_packet < last and hole.last_packet > first), None)
+    def lose(self, hole: Lost) -> None:
+        self.lost.add(hole)
+        if self.broker is not None:
+            self.broker.lost.add(hole)
 
     def ended_between(self, first: int, last: int) -> End | None:
         return self.end if self.end is not None and first < self.end.packet <= last else None
@@ -111,6 +119,8 @@ class Broker:
     open: dict[int, Connection] = field(default_factory=dict)
     closed: deque[End] = field(default_factory=lambda: deque(maxlen=1000))
     restarts: list[Restart] = field(default_factory=list)
+    #: Holes of all its connections.
+    lost: Losses = field(default_factory=Losses)
     down: bool = False
 
     def is_not(self, other: Broker) -> bool:
@@ -146,6 +156,7 @@ class Broker:
         self.releases = self.releases & other.releases or ANY_RELEASE
         self.open |= other.open
         self.restarts = sorted([*self.restarts, *other.restarts], key=lambda restart: restart.packet)
+        self.lost.join(other.lost)
         self.node = self.node or other.node
 
 
@@ -186,6 +197,7 @@ class Surroundings:
             connection.last_request = max(connection.last_request, packet)
             if connection.broker is None:
                 connection.broker = self.broker(connection.flow.broker)
+                connection.broker.lost.join(connection.lost)
                 if connection.end is None:
                     connection.broker.open[flow] = connection
         return connection
@@ -196,8 +208,14 @@ class Surroundings:
         if connection is not None and connection.broker is not None and connection.end is None:
             connection.broker.down = False
 
+    def lost(self, gap: Gap) -> None:
+        """Bytes that the capture does not hold."""
+        self.connection(gap.flow).lose(Lost(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
+
     def orphan(self, flow: Flow, packet: int) -> None:
-        self.connection(flow).miss_request(packet)
+        """An answer without its request: the capture does not hold what the client sent."""
+        connection = self.connection(flow)
+        connection.lose(Lost(connection.last_request, packet, "gap"))
 
     def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
         """Takes an end to the connection it belongs to; the second value says whether it is the first one seen."""
@@ -212,7 +230,7 @@ class Surroundings:
             self._connections.pop(event.flow.id, None)
             if event.how in ("capture", "forgotten"):
                 if event.how == "forgotten":
-                    connection.lost.append(Lost(event.packet, 1 << 62, "gap"))
+                    connection.lose(Lost(event.packet, 1 << 62, "gap"))
                 if connection.broker is not None:
                     connection.broker.open.pop(event.flow.id, None)
                 return connection, False

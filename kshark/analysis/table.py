@@ -54,6 +54,7 @@ _OPENED: Final = {
     Reply.NO_SESSION: (_GONE,),
     Reply.NO_ROOM: (_GONE,),
     Reply.UNTOUCHED: (_STAYS,),
+    Reply.FAILED: (_GONE,),
     Reply.UNCLEAR: (_FIRST, _STAYS, _GONE),
     Reply.SILENT: (_FIRST, _STAYS, _GONE),
 }
@@ -71,6 +72,7 @@ AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
 ALONE: Final = {
     (Kind.INITIAL, Reply.TAKEN): _FIRST,
     (Kind.INITIAL, Reply.NO_ROOM): _GONE,
+    (Kind.INITIAL, Reply.FAILED): _GONE,
     (Kind.INITIAL, Reply.NO_SESSION): _GONE,
     (Kind.SUBSEQUENT, Reply.TAKEN): _NEXT,
     (Kind.SUBSEQUENT, Reply.NO_SESSION): _GONE,

@@ -98,13 +98,15 @@ def never_opened(now: Situation) -> Argument | None:
 def _why_not_never(now: Situation) -> str | None:
     """Why an opening may have gone unseen."""
     step, memory, join = now.step, now.memory, now.memory.member.join
-    first = memory.first or step
+    first = step if now.here is None else now.here.first
     if join is None or join.packet > first.packet or first.epoch > 1:
         return "beginning_not_seen"
     if step.connection.flow.first_packet > join.packet:
         return "hidden_traffic"
     elsewhere = (other for other in memory.member.brokers if other is not memory.broker)
-    return "hidden_traffic" if any(not memory.broker.is_not(other) for other in elsewhere) else None
+    if any(not memory.broker.is_not(other) for other in elsewhere):
+        return "hidden_traffic"
+    return memory.broker.lost.between(join.packet, step.end)
 
 
 @rule("SESSION_LIMIT")

@@ -68,7 +68,7 @@ def _needed(now: Situation, refused: int) -> Needs:
 def looped(now: Situation) -> Argument | None:
     """Opened again right behind the answer, several times."""
     step = now.step
-    loop = (*now.openings_here, step)[-LOOP:]
+    loop = (*(now.here.openings if now.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
     if any(one.answer is None or two.time_ns - one.answer.time_ns >= _BACKOFF_NS for one, two in pairwise(loop)):

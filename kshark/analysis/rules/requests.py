@@ -49,7 +49,7 @@ def named_badly(now: Situation) -> Argument | None:
     step = now.step
     if step.member_id and len(step.member_id) <= LONGEST_MEMBER_ID:
         return None
-    if step.reply not in (Reply.UNTOUCHED, Reply.UNCLEAR):
+    if step.reply not in (Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED):
         return None
     what = "null" if step.member_id is None else f"{len(step.member_id)} characters long"
     return Argument(f"{step.story}; its member id is {what}", (step,), Needs.EXCHANGE)

@@ -1,0 +1,56 @@
+"""The table of share-session epochs, held against the broker written a second time."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from kshark.analysis.steps import LAST_EPOCH, SHARE_ACKNOWLEDGE, SHARE_FETCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.surroundings import Connection
+from kshark.analysis.table import ABSENT, AFTER, SESSION_OUTCOME, Outcome, outcome_of, proved_alone, states_after
+from kshark.model import Ends, Flow
+from tests.analysis.reference import ReferenceBroker, Session
+
+FLOW = Connection(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
+
+
+def step(api_key: int, epoch: int, error: int) -> Step:
+    return Step(FLOW, api_key, 1, 10, 0, 1, "c1", "g", "m", epoch, answer=Answer(11, 1, error, None))
+
+
+def test_every_kind_of_request_has_its_row() -> None:
+    assert set(SESSION_OUTCOME) == set(product((SHARE_FETCH, SHARE_ACKNOWLEDGE), Kind))
+    assert set(AFTER) == set(Outcome)
+
+
+@pytest.mark.parametrize("api_key", [SHARE_FETCH, SHARE_ACKNOWLEDGE])
+@pytest.mark.parametrize("state", [ABSENT, 1, 5, LAST_EPOCH])
+@pytest.mark.parametrize("epoch", [-7, -1, 0, 1, 4, 5, 6, LAST_EPOCH])
+def test_the_table_and_the_reference_agree(api_key: int, state: int, epoch: int) -> None:
+    broker = ReferenceBroker(session=None if state == ABSENT else Session(state, "a"))
+    error = broker.ask("a", fetch=api_key == SHARE_FETCH, epoch=epoch)
+    after = ABSENT if broker.session is None else broker.session.due
+    asked = step(api_key, epoch, error)
+    assert states_after(asked, state, asked.reply) == {after}
+    if asked.reply is Reply.TAKEN:
+        assert proved_alone(asked, asked.reply) == after
+
+
+def test_an_unanswered_request_was_taken_or_not() -> None:
+    silent = step(SHARE_FETCH, 5, 0)
+    silent.answer = None
+    assert states_after(silent, 5, silent.reply) == {5, 6}
+    assert states_after(silent, 4, silent.reply) == {4}
+
+
+def test_an_answer_may_contradict_a_state() -> None:
+    refused = step(SHARE_FETCH, 5, 123)
+    assert outcome_of(refused, 5) is Outcome.ADVANCE
+    assert states_after(refused, 5, refused.reply) == set()
+    assert states_after(refused, 6, refused.reply) == {6}
+
+
+def test_epochs_wrap_to_one() -> None:
+    assert next_epoch(LAST_EPOCH) == 1
+    assert next_epoch(0) == 1
