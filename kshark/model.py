@@ -91,6 +91,8 @@ class Flow:
     last_packet: int = 0
     last_time_ns: int = 0
     gaps: int = 0
+    #: Whether the first byte known of side 0 and side 1 is the first of its stream.
+    begun: list[bool] = field(default_factory=lambda: [False, False])
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
     stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
 
@@ -139,8 +141,8 @@ class HalfClosed:
 
 @dataclass(slots=True, eq=False)
 class Gap:
-    """Bytes of one direction that the capture does not hold: lost between `first_packet` (the last one before) and `last_packet`
-    (the one with which the hole was given up). `size` is -1 when unknown."""
+    """Bytes of one direction that the capture does not hold: lost between `first_packet` (the last one before the hole) and `last_packet`
+    (the first one behind it). `packet` is its place in the time line, `size` -1 when unknown."""
 
     flow: Flow
     side: Side

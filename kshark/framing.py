@@ -1,0 +1,199 @@
+"""Runs of bytes to frames: each connection recognised by its content, each direction cut, all in one time line.
+
+Connections that are known as Kafka and whole take their runs at once. All others (not recognised yet, or behind a gap) take their bytes
+piece by piece in the order of packets over all of them, so that no decision depends on where a batch ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kshark import limits
+from kshark.connections import Item, Run
+from kshark.judgement import Talk, judge
+from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
+from kshark.reassembly import Reassembly
+from kshark.recognition import Knows
+from kshark.streams import Cuts, Stream
+from kshark.timeline import NEVER, Line, Timeline, Told
+
+
+class Framing:
+    """From segments to the time line. `knows` says whether an api key and version exist, `kafka_ports` which ports carry Kafka anyway."""
+
+    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset()) -> None:
+        self._knows = knows
+        self._ports = kafka_ports
+        self._reassembly = Reassembly()
+        self._timeline = Timeline()
+        self._talks: dict[int, Talk] = {}
+        #: Connections whose bytes are not certain: nothing later leaves before they are, or HELD_PACKETS have passed.
+        self._careful: dict[int, Talk] = {}
+        #: Ends known to be Kafka brokers, and since which packet.
+        self._brokers: dict[str, int] = {}
+        self._told: list[Told] = []
+        self._cuts = Cuts()
+        self._packet = 0
+
+    def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Line]:
+        self._take(self._reassembly.feed(segments, ends))
+        if len(segments.packet):
+            self._packet = int(segments.packet[-1])
+        return self._release(self._horizon())
+
+    def close(self) -> list[Line]:
+        self._take(self._reassembly.close())
+        return self._release(NEVER)
+
+    def _release(self, horizon: int) -> list[Line]:
+        cuts, self._cuts = self._cuts, Cuts()
+        told, self._told = self._told, []
+        return self._timeline.release(cuts, told, horizon)
+
+    def _horizon(self) -> int:
+        """The last packet behind which nothing can come in before it any more."""
+        hole = self._reassembly.oldest_hole()
+        waiting = [talk.held_from for talk in self._careful.values() if talk.held_from]
+        oldest = min([*waiting, hole] if hole is not None else waiting, default=NEVER)
+        return max(oldest - 1, self._packet - limits.HELD_PACKETS)
+
+    def _take(self, items: list[Item]) -> None:
+        gapped = {item.flow.id for item in items if isinstance(item, Gap)}
+        careful: list[Item] = []
+        touched: list[Stream] = []
+        for item in items:
+            if isinstance(item, Weird):
+                self._told.append(item)
+                continue
+            number = item.flow.id
+            talk = self._talks.get(number)
+            if talk is None:
+                talk = self._talks[number] = Talk(item.flow)
+            if item.flow.service == "kafka" and number not in self._careful and number not in gapped:
+                if isinstance(item, Run):
+                    stream = talk.streams[item.side]
+                    stream.take(item)
+                    if stream.size >= stream.need or stream.skip:
+                        touched.append(stream)
+                    continue
+                for stream in talk.streams:
+                    stream.cut(self._cuts, self._told.append)
+                self._plainly(talk, item)
+            elif isinstance(item, Run) and item.flow.service not in ("kafka", "unknown"):
+                continue
+            else:
+                careful.append(item)
+        for stream in touched:
+            stream.cut(self._cuts, self._told.append)
+            if stream.searching:
+                self._watch(self._talks[stream.flow.id], stream.ready[-1] if stream.ready else self._packet)
+        for step in sorted(_steps(careful), key=lambda step: step[0]):
+            self._carefully(*step)
+
+    def _plainly(self, talk: Talk, item: Gap | Opened | HalfClosed | Closed) -> None:
+        if isinstance(item, Closed):
+            for stream in talk.streams:
+                stream.end(item.how, item.packet, item.time_ns, self._told.append)
+            self._forget(talk)
+        self._told.append(item)
+
+    def _carefully(self, packet: int, item: Item, index: int) -> None:
+        talk = self._talks.get(item.flow.id)  # type: ignore[union-attr]
+        assert talk is not None
+        if isinstance(item, Run):
+            stream = talk.streams[item.side]
+            stream.take_piece(item.data[index], item.packet[index], item.time_ns[index], packet, item.ready_ns[index])
+            self._advance(talk, packet)
+        elif isinstance(item, Gap):
+            self._lose(talk, item)
+        elif isinstance(item, Closed):
+            self._finish(talk, item)
+        elif not isinstance(item, Weird):
+            self._told.append(item)
+
+    def _advance(self, talk: Talk, packet: int) -> None:
+        """One more piece came: is the connection recognised, is the boundary found, are frames whole?"""
+        if talk.flow.service == "unknown":
+            judge(talk, self._knows, self._brokers, self._ports, packet, final=False)
+            if talk.flow.service == "kafka":
+                self._brokers.setdefault(talk.flow.broker, packet)
+                if talk.late:
+                    talk.delay(packet)
+            elif talk.flow.service == "unknown":
+                self._watch(talk, packet)
+                return
+            else:
+                talk.drop_all()
+        if talk.flow.service == "kafka":
+            self._cut(talk, packet, final=False)
+        else:
+            self._careful.pop(talk.flow.id, None)
+            talk.drop_all()
+
+    def _cut(self, talk: Talk, packet: int, *, final: bool) -> None:
+        client = talk.flow.client_side or 0
+        for stream in (talk.streams[client], talk.streams[1 - client]):
+            if stream.searching and not stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
+                continue
+            stream.cut(self._cuts, self._told.append)
+        if any(stream.searching and stream.size for stream in talk.streams):
+            self._watch(talk, packet)
+        elif not any(stream.searching for stream in talk.streams):
+            self._careful.pop(talk.flow.id, None)
+            talk.held_from = 0
+        else:
+            self._careful[talk.flow.id] = talk
+            talk.held_from = 0
+
+    def _watch(self, talk: Talk, packet: int) -> None:
+        """From this packet on the time line waits for what becomes of the connection."""
+        self._careful[talk.flow.id] = talk
+        since = min((stream.ready[0] for stream in talk.streams if stream.size), default=packet)
+        patient = talk.size <= limits.RECOGNITION_BYTES and packet - since < limits.HELD_PACKETS
+        talk.held_from = since if patient and not talk.late else 0
+        talk.late = talk.late or not patient
+
+    def _lose(self, talk: Talk, gap: Gap) -> None:
+        stream = talk.streams[gap.side]
+        if talk.flow.service in ("kafka", "unknown"):
+            if talk.flow.service == "kafka" and not stream.searching:
+                stream.cut(self._cuts, self._told.append)
+            stream.lose(gap, self._told.append)
+            self._told.append(gap)
+            if stream.searching:
+                self._careful[talk.flow.id] = talk
+
+    def _finish(self, talk: Talk, closed: Closed) -> None:
+        flow = talk.flow
+        if flow.service == "unknown" and talk.size:
+            judge(talk, self._knows, self._brokers, self._ports, closed.packet, final=True)
+        if flow.service == "kafka":
+            self._brokers.setdefault(flow.broker, closed.packet)
+            self._cut(talk, closed.packet, final=True)
+            for stream in talk.streams:
+                stream.end(closed.how, closed.packet, closed.time_ns, self._told.append)
+        elif sum(flow.stream_bytes):
+            self._told.append(self._no_kafka(flow, closed))
+        self._told.append(closed)
+        self._forget(talk)
+
+    def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
+        named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
+        broker = next((end for end in flow.ends if end in self._brokers), None)
+        code = "NOT_KAFKA" if broker is None or flow.service not in ("tls", "http") else "FOREIGN_PROTOCOL"
+        text = f"{named}, {flow.ends.first} - {flow.ends.second}" + (f"; {broker} is a Kafka broker" if code == "FOREIGN_PROTOCOL" else "")
+        return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
+
+    def _forget(self, talk: Talk) -> None:
+        self._careful.pop(talk.flow.id, None)
+        del self._talks[talk.flow.id]
+
+
+def _steps(items: list[Item]) -> Iterator[tuple[int, Item, int]]:
+    """Items with the packets at which they happen, runs piece by piece."""
+    for item in items:
+        if isinstance(item, Run):
+            for index, packet in enumerate(item.ready):
+                yield packet, item, index
+        else:
+            yield item.packet, item, 0

@@ -1,0 +1,192 @@
+"""What a connection carries, told by its bytes: Kafka or not, which side is the client, where messages begin. Never by ports.
+
+A request begins with a header that is hard to hit by chance: a length that fits, an api key and version that exist, a client id that
+ends inside the frame. An answer has a correlation id only, so it is told by linking with requests of the other direction. A response may
+look like a Produce request of a low version (its correlation id read as key and version): such a header alone is no witness.
+Source: Kafka protocol guide, "Request and Response Headers"; foreign protocols: RFC 8446 section 5.1, RFC 9112 section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from struct import Struct
+from typing import Final
+
+from kshark import limits
+from kshark.model import Service
+
+Knows = Callable[[int, int], bool]
+
+_LENGTH: Final = Struct(">i").unpack_from
+_HEADER: Final = Struct(">ihhih").unpack_from
+_ANSWER: Final = Struct(">ii").unpack_from
+#: Length, api key, version, correlation id and the client id's length.
+HEADER_BYTES: Final = 14
+#: The shortest request: ControlledShutdown v0 has no client id.
+LEAST_REQUEST: Final = 8
+LEAST_ANSWER: Final = 4
+_HTTP: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"HTTP/", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * ")
+#: An api key that an answer's correlation id below 65536 looks like.
+_PRODUCE: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A plausible request header; `end` is where its frame ends, in the same bytes or beyond them."""
+
+    end: int
+    key: int
+    version: int
+    correlation_id: int
+    client_id: bytes | None
+
+    @property
+    def telling(self) -> bool:
+        """Whether no answer looks like this by chance."""
+        return self.key != _PRODUCE
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Frames one behind the other: the plausible ones, how many of them are whole, and whether nothing contradicts before the bytes end."""
+
+    headers: Sequence[Header]
+    whole: int
+    consistent: bool
+
+
+def foreign(head: bytes) -> Service | None:
+    """The other protocol that a stream which begins like this speaks, None when these bytes do not tell."""
+    if len(head) >= 5 and head[0] in (20, 21, 22, 23) and head[1] == 3 and head[2] <= 4 and int.from_bytes(head[3:5], "big") <= 16640:
+        return "tls"
+    return "http" if head.startswith(_HTTP) else None
+
+
+def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
+    """The request header at `at`, None where it is not plausible or not whole."""
+    if at + HEADER_BYTES > len(data):
+        return None
+    length, key, version, correlation_id, size = _HEADER(data, at)
+    if not LEAST_REQUEST + 2 <= length <= limits.REQUEST_BYTES or not -1 <= size <= length - 10 or not knows(key, version):
+        return None
+    client_id = None if size < 0 else data[at + HEADER_BYTES : at + HEADER_BYTES + size]
+    return Header(at + 4 + length, key, version, correlation_id, client_id)
+
+
+def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
+    """The requests that follow each other from `at`; the last may end beyond the bytes."""
+    headers: list[Header] = []
+    whole = 0
+    while len(headers) < most:
+        header = header_at(data, at, knows)
+        if header is None:
+            return Chain(headers, whole, _may_begin_request(data[at : at + HEADER_BYTES], knows))
+        headers.append(header)
+        if header.end > len(data):
+            return Chain(headers, whole, True)
+        whole += 1
+        at = header.end
+    return Chain(headers, whole, True)
+
+
+def _may_begin_request(rest: bytes, knows: Knows) -> bool:
+    """Whether fewer than HEADER_BYTES may be the beginning of a request."""
+    if len(rest) >= HEADER_BYTES:
+        return False
+    if len(rest) >= 4 and not LEAST_REQUEST <= _LENGTH(rest)[0] <= limits.REQUEST_BYTES:
+        return False
+    return len(rest) < 8 or knows(*Struct(">hh").unpack_from(rest, 4))
+
+
+def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64) -> tuple[int, bool, bool]:
+    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, and whether the bytes end with one."""
+    known = set(open_ids)
+    whole = 0
+    while whole < most:
+        if at + 8 > len(data):
+            return whole, at + 4 > len(data) or LEAST_ANSWER <= _LENGTH(data, at)[0] <= limits.FRAME_BYTES, at == len(data)
+        length, correlation_id = _ANSWER(data, at)
+        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or correlation_id not in known:
+            return whole, False, False
+        if at + 4 + length > len(data):
+            return whole, True, False
+        known.discard(correlation_id)
+        whole += 1
+        at += 4 + length
+    return whole, True, at == len(data)
+
+
+def lengths_from(data: bytes) -> tuple[int, bool]:
+    """How many whole frames follow from the beginning by their lengths alone, and whether the bytes end where one does."""
+    at = whole = 0
+    while at + 8 <= len(data):
+        length = _LENGTH(data, at)[0]
+        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or at + 4 + length > len(data):
+            return whole, False
+        whole += 1
+        at += 4 + length
+    return whole, at == len(data)
+
+
+def answers_alone(data: bytes) -> bool:
+    """Whether these are answers, the other direction unseen: three whole frames or more whose correlation ids run on."""
+    whole, ends = lengths_from(data)
+    if whole < 3 or not ends:
+        return False
+    ids, at = [], 0
+    for _ in range(whole):
+        length, correlation_id = _ANSWER(data, at)
+        ids.append(correlation_id)
+        at += 4 + length
+    return all(0 < b - a <= 16 for a, b in pairwise(ids))
+
+
+def next_request(data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, knows: Knows, final: bool) -> int | None:
+    """Where requests begin again in bytes that start anywhere; `edges` are the segments' beginnings.
+
+    Three whole requests in a row, or one at a segment's edge that goes on from `last_id` with the same client id; and always a chain that
+    nothing contradicts up to the end of the bytes: frames inside a record's value end with that value. `final`: no more bytes will come.
+    """
+    for at in _request_places(data, edges, client_id):
+        chain = requests_from(data, at, knows)
+        if not chain.consistent or not chain.headers:
+            continue
+        first = chain.headers[0]
+        goes_on = last_id is not None and 0 < (first.correlation_id - last_id) <= limits.IN_FLIGHT and first.client_id == client_id
+        if goes_on and (at in edges or chain.whole >= 2):
+            return at
+        rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
+        if rising and (chain.whole >= 3 or (final and chain.whole >= 1 and at in edges and first.telling)):
+            return at
+    return None
+
+
+def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:
+    """Where a request may begin: segments' edges first, then wherever the connection's client id stands."""
+    places = [edge for edge in edges if edge < len(data)]
+    if client_id:
+        mark = len(client_id).to_bytes(2, "big") + client_id
+        found = data.find(mark, HEADER_BYTES - 2)
+        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
+            places.append(found - HEADER_BYTES + 2)
+            found = data.find(mark, found + 1)
+    return sorted(set(places))
+
+
+def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int], final: bool) -> int | None:
+    """Where answers begin again in bytes that start anywhere: two whole ones to open requests in a row, or one from a segment's edge to
+    the end of what has come; a chain that nothing contradicts."""
+    places = {edge for edge in edges if edge < len(data)}
+    for number in open_ids[: limits.BOUNDARY_PLACES]:
+        mark = number.to_bytes(4, "big", signed=True)
+        found = data.find(mark, 4)
+        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
+            places.add(found - 4)
+            found = data.find(mark, found + 1)
+    for at in sorted(places):
+        whole, consistent, ends = answers_from(data, at, open_ids)
+        if consistent and (whole >= 2 or (whole == 1 and ends and at in edges)):
+            return at
+    return None

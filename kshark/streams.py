@@ -1,0 +1,306 @@
+"""One direction of a connection, cut into Kafka's frames: int32 length, then the message.
+
+Bytes are kept as the pieces they came in and joined once, when a frame is whole: a large frame costs its size, not its square. After a
+gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is searched (kshark.recognition).
+Source: Kafka protocol guide, "Common Request and Response Structure".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import accumulate
+from struct import Struct
+from struct import error as StructError
+from typing import Final, Literal
+
+from kshark import limits
+from kshark.connections import Run
+from kshark.model import Flow, Gap, Side, Weird
+from kshark.recognition import Knows, header_at, next_answer, next_request
+
+_INT32: Final = Struct(">i").unpack_from
+#: Frames behind a boundary that was found again which carry RESYNC, until the frames that follow have confirmed it.
+UNSURE: Final = 3
+
+Tell = Callable[[Weird], None]
+
+
+class Cuts:
+    """Frames of many streams over one buffer to be, and which packet brought which byte."""
+
+    __slots__ = (
+        "by_client", "ends", "flows", "mark_at", "packet", "pieces", "ready", "ready_ns", "resync", "size", "starts", "time_ns",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.flows: list[Flow] = []
+        self.by_client: list[bool | None] = []
+        self.resync: list[bool] = []
+        self.mark_at: list[int] = []
+        self.packet: list[int] = []
+        self.time_ns: list[int] = []
+        self.ready: list[int] = []
+        self.ready_ns: list[int] = []
+
+
+class Stream:
+    """The bytes of one side that are no frames yet."""
+
+    __slots__ = (
+        "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side", "size",
+        "skip", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
+    )  # fmt: skip
+
+    def __init__(self, flow: Flow, side: Side) -> None:
+        self.flow = flow
+        self.side = side
+        self.data: list[bytes] = []
+        self.packet: list[int] = []
+        self.time_ns: list[int] = []
+        self.ready: list[int] = []
+        self.ready_ns: list[int] = []
+        self.size = 0
+        self.need = 4
+        self.by_client: bool | None = None
+        self.limit = limits.FRAME_BYTES
+        self.searching = False
+        #: A gap fell into this direction.
+        self.lost = False
+        self.try_at = 0
+        #: Bytes that still belong to a frame broken by a gap.
+        self.skip = 0
+        self.skipped = 0
+        self.skipped_from = 0
+        self.unsure = 0
+        self.ids: deque[int] = deque(maxlen=1024)
+        self.client_id: bytes | None = None
+
+    def take(self, run: Run) -> None:
+        """Adds a run's pieces; `need` says how many bytes the next frame takes."""
+        self.data += run.data
+        self.packet += run.packet
+        self.time_ns += run.time_ns
+        self.ready += run.ready
+        self.ready_ns += run.ready_ns
+        self.size += sum(map(len, run.data))
+
+    def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+        self.data.append(data)
+        self.packet.append(packet)
+        self.time_ns.append(time_ns)
+        self.ready.append(ready)
+        self.ready_ns.append(ready_ns)
+        self.size += len(data)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the bytes here go on without a gap from the stream's first one."""
+        return self.flow.begun[self.side] and not self.lost
+
+    def joined(self) -> bytes:
+        if len(self.data) > 1:
+            return b"".join(self.data)
+        return self.data[0] if self.data else b""
+
+    def edges(self) -> list[int]:
+        """Where the pieces begin in `joined`."""
+        return [0, *accumulate(map(len, self.data))][:-1]
+
+    # -- frames
+
+    def cut(self, cuts: Cuts, tell: Tell) -> None:
+        """Cuts whole frames off; what is left waits for more."""
+        if self.skip:
+            self._skip_broken(tell)
+        if self.size < self.need:
+            return
+        data = self.joined()
+        at, end, limit = 0, len(data), self.limit
+        starts: list[int] = []
+        ends: list[int] = []
+        need = 4
+        while at + 4 <= end:
+            length = _INT32(data, at)[0]
+            if not 0 <= length <= limit:
+                self._emit(cuts, data, starts, ends)
+                self._drop(at)
+                self._invalid(length, tell)
+                return
+            stop = at + 4 + length
+            if stop > end:
+                need = 4 + length
+                break
+            starts.append(at + 4)
+            ends.append(stop)
+            at = stop
+        if starts:
+            self._emit(cuts, data, starts, ends)
+            self._drop(at)
+        self.need = need
+
+    def _emit(self, cuts: Cuts, data: bytes, starts: list[int], ends: list[int]) -> None:
+        count = len(starts)
+        if not count:
+            return
+        base = cuts.size
+        cuts.pieces.append(data)
+        cuts.size += len(data)
+        if base:
+            cuts.starts += [base + at for at in starts]
+            cuts.ends += [base + at for at in ends]
+            cuts.mark_at += [base + at for at in self.edges()]
+        else:
+            cuts.starts += starts
+            cuts.ends += ends
+            cuts.mark_at += self.edges()
+        cuts.packet += self.packet
+        cuts.time_ns += self.time_ns
+        cuts.ready += self.ready
+        cuts.ready_ns += self.ready_ns
+        cuts.flows += [self.flow] * count
+        cuts.by_client += [self.by_client] * count
+        unsure = min(self.unsure, count)
+        self.unsure -= unsure
+        cuts.resync += [True] * unsure + [False] * (count - unsure)
+        self._remember(data, starts)
+
+    def _remember(self, data: bytes, starts: list[int]) -> None:
+        """Keeps the last correlation ids (and the client id), with which a boundary is found again after a gap."""
+        behind = 4 if self.by_client else 0
+        with suppress(StructError):  # a frame too short for a correlation id; the exchange stage names it
+            self.ids += [_INT32(data, at + behind)[0] for at in starts[-64:]]
+        if self.by_client and self.client_id is None:
+            header = header_at(data, starts[-1] - 4, _any_version)
+            self.client_id = None if header is None else header.client_id
+
+    def _drop(self, count: int) -> None:
+        """Forgets the first `count` bytes."""
+        self.size -= count
+        if not self.size:
+            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+                column.clear()
+            return
+        edges = self.edges()
+        piece = bisect_right(edges, count) - 1
+        rest = self.data[piece][count - edges[piece] :]
+        for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+            del column[:piece]
+        self.data[0] = rest
+
+    def drop_all(self) -> None:
+        """Forgets everything; another protocol's bytes are counted by the flow."""
+        self._drop(self.size)
+
+    def delay(self, packet: int, time_ns: int) -> None:
+        """What is here became known late: it is ready with this packet."""
+        self.ready = [packet] * len(self.ready)
+        self.ready_ns = [time_ns] * len(self.ready_ns)
+
+    # -- damage
+
+    def _invalid(self, length: int, tell: Tell) -> None:
+        packet, time_ns = self.ready[0], self.ready_ns[0]
+        text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
+        tell(Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4))
+        self._skip_bytes(4, tell)
+        self.search()
+
+    def search(self) -> None:
+        """From here on the next boundary is unknown."""
+        self.searching = True
+        self.try_at = 0
+        self.need = 4
+
+    def _skip_bytes(self, count: int, tell: Tell) -> None:
+        if count and not self.skipped:
+            self.skipped_from = self.packet[0]
+        self.skipped += count
+        self._drop(count)
+
+    def _skip_broken(self, tell: Tell) -> None:
+        count = min(self.skip, self.size)
+        if count:
+            self.skip -= count
+            packet, time_ns = self.ready[0], self.ready_ns[0]
+            self._skip_bytes(count, tell)
+            if not self.skip:
+                self.tell_skipped(packet, time_ns, "the rest of a frame broken by a gap", tell)
+
+    def tell_skipped(self, packet: int, time_ns: int, why: str, tell: Tell) -> None:
+        if self.skipped:
+            tell(Weird("BYTES_SKIPPED", "framing", packet, time_ns, why, self.flow.id, self.side, self.skipped_from, self.skipped))
+            self.skipped = 0
+
+    def lose(self, gap: Gap, tell: Tell) -> None:
+        """A hole behind the bytes that are here: inside a frame of known length the next boundary is still certain."""
+        self.lost = True
+        if self.skip and not self.size:
+            left = self.skip
+        elif not self.searching and self.size >= 4:
+            left = 4 + _INT32(self.joined(), 0)[0] - self.size
+        else:
+            left = -1
+        if self.size:
+            self._skip_bytes(self.size, tell)
+        self.tell_skipped(gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell)
+        self.need = 4
+        if 0 < gap.size <= left and not self.searching:
+            self.skip = left - gap.size
+        else:
+            self.skip = 0
+            self.search()
+
+    def find(self, other: Stream, knows: Knows, final: bool, tell: Tell) -> bool:
+        """Looks for the next boundary in the bytes that are here; True when frames can be cut again."""
+        if not self.size or (self.size < self.try_at and not final):
+            return False
+        data, edges = self.joined(), self.edges()
+        if self.by_client:
+            at = next_request(data, edges, self.ids[-1] if self.ids else None, self.client_id, knows, final)
+        else:
+            at = next_answer(data, edges, self.open_ids(other), final)
+        if at is None:
+            self.try_at = self.size + (self.size >> 2) if self.size > limits.RECOGNITION_BYTES else 0
+            if self.size > limits.SEARCH_BYTES:
+                self._skip_bytes(self.size - limits.RECOGNITION_BYTES, tell)
+                self.try_at = 0
+            return False
+        packet, time_ns = self.ready[0], self.ready_ns[0]
+        self._skip_bytes(at, tell)
+        self.tell_skipped(packet, time_ns, "until the next message boundary", tell)
+        self.searching = False
+        self.unsure = UNSURE
+        return True
+
+    def open_ids(self, other: Stream) -> list[int]:
+        """Correlation ids of the client's requests (`other`) behind the last one answered here."""
+        asked = list(other.ids)
+        if self.ids and self.ids[-1] in asked:
+            return asked[len(asked) - asked[::-1].index(self.ids[-1]) :]
+        return asked
+
+    def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:
+        """The connection is over; what is left was never a whole frame."""
+        if self.size and not self.searching and not self.skip:
+            whole = 4 + _INT32(self.joined(), 0)[0] if self.size >= 4 else None
+            text = f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the {_ENDS.get(how, 'connection')} ended"
+            first = self.packet[0]
+            tell(Weird("FRAME_TRUNCATED_AT_CLOSE", "framing", packet, time_ns, text, self.flow.id, self.side, first, self.size))
+            self._drop(self.size)
+        elif self.size:
+            self._skip_bytes(self.size, tell)
+        self.tell_skipped(packet, time_ns, "no message boundary was found", tell)
+
+
+_ENDS: Final = {"capture": "capture"}
+
+
+def _any_version(key: int, version: int) -> bool:
+    return True
