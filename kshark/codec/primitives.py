@@ -54,7 +54,12 @@ def uvarlong(b: bytes, p: int) -> tuple[int, int]:
 
 def length(b: bytes, p: int, end: int) -> tuple[int, int]:
     """A compact length (0: null, else length + 1) of more than one byte, whose bytes must lie before `end`."""
-    value, p = uvarint(b, p)
+    second = b[p + 1]
+    if second < 128:
+        value = b[p] & 127 | second << 7
+        p += 2
+    else:
+        value, p = uvarint(b, p)
     if value - 1 > end - p:
         raise Misfit
     return value, p

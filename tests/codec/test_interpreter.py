@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshark import limits
 from kshark.codec import compile_reader, interpret, plain
+from kshark.codec.primitives import Misfit
 from kshark.schema import array, boolean, bytes_, float64, int8, int16, int32, int64, records, string, struct, uuid, varint, varlong
 from tests.codec.damage import faults, is_taken, of, rest
 
@@ -97,6 +100,7 @@ def test_varints_beyond_their_type() -> None:
     assert faults(of(varint("a")), b"\x80\x80\x80\x80\x10\0") == [("VARINT_TOO_LONG", 0, "a")]
     assert faults(of(varlong("a")), b"\xff" * 9 + b"\x02\0") == [("VARINT_TOO_LONG", 0, "a")]
     assert faults(of(varlong("a")), b"\xff" * 10 + b"\0") == [("VARINT_TOO_LONG", 0, "a")]
+    assert faults(of(varlong("a")), b"\x80" * 10 + b"\0\0") == [("VARINT_TOO_LONG", 0, "a")]
     assert faults(of(varint("a")), b"\xff\xff") == [("BODY_TOO_SHORT", 0, "a")]
 
 
@@ -141,6 +145,8 @@ def test_a_tag_section_that_leaves_the_frame() -> None:
     assert faults(of(int8("a")), b"\5\1\7\4abc") == [("LENGTH_INVALID", 2, "")]
     assert faults(of(int8("a")), b"\5\xff\xff\xff\xff\x0f\7\1a") == [("BODY_TOO_SHORT", 9, "")]
     assert faults(of(int8("a")), b"\5\2\7\0") == [("BODY_TOO_SHORT", 4, "")]
+    with pytest.raises(Misfit):
+        compile_reader(of(int8("a")), 0)(b"\5\1\7\4abc" + bytes(20), 0, 7)
     assert rest(of(int8("a")), b"\5\2\7\1a\x08\x09") == {"a": 5, "_tagged": {"7": b"a"}}
 
 
@@ -179,6 +185,8 @@ def test_records_go_to_their_reader_and_only_when_they_lie_in_the_frame() -> Non
     assert plain(interpret(body, 0, buffer, 1, 7, records=reader).body) == {"a": 5, "r": "2 bytes", "s": None}
     assert asked == [(3, 5), (3, 5)]
     assert interpret(body, 0, b"\5\x09ab\0\0", 0, 6, records=reader).faults[0].code == "LENGTH_INVALID"
+    with pytest.raises(Misfit):
+        compile_reader(body, 0, records=reader)(b"\5\x09ab\0\0" + bytes(20), 0, 6)
     assert len(asked) == 2
 
 
