@@ -47,6 +47,7 @@ class Analyzer:
         self._around = Surroundings()
         self._machines: OrderedDict[_Key, Machine] = OrderedDict()
         self._asked: dict[int, tuple[Message, Step, Machine]] = {}
+        self._forgot = False
         self._tally = Tally()
         self._sessions: list[tuple[int, ShareSession]] = []
         self._takes: Final[dict[type, Callable[[Any], Iterable[Verdict]]]] = {
@@ -171,9 +172,9 @@ class Analyzer:
         if len(self._machines) > limits.SESSIONS:
             _, oldest = self._machines.popitem(last=False)
             yield from oldest.close()
-            if not self._around.forgetful:
+            if not self._forgot:
                 yield _forgotten(step)
-            self._around.forgetful = True
+            self._forgot = self._around.forgetful = True
         return machine
 
     def _join(self, kept: Broker, absorbed: Broker) -> Iterator[Verdict]:

@@ -74,10 +74,11 @@ def test_the_argument_names_the_witnesses() -> None:
         (last.packets[-1], last.answer_packets[-1]),
         (late.packets[-1], late.answer_packets[-1]),
     ]
+    (first, second), (third, fourth) = ((w.request_packet, w.response_packet) for w in found.witness)
     assert found.argument == (
-        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {last.packets[-1]}, {last.answer_packets[-1]}), "
-        f"so 2 was due; exchange {late.correlation_id} (ShareFetch) used epoch 3 and was refused with INVALID_SHARE_SESSION_EPOCH "
-        f"(packets {late.packets[-1]}, {late.answer_packets[-1]})"
+        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {first}, {second}), so 2 was due; "
+        f"exchange {late.correlation_id} (ShareFetch) used epoch 3 and was refused with INVALID_SHARE_SESSION_EPOCH "
+        f"(packets {third}, {fourth})"
     )
     assert (found.client_id, found.software, found.group_id, found.member_id) == ("c1", "apache-kafka-java 4.3.1", "g", a.member_id)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Analyzer, ShareSession, in_packet_order
-from tests.analysis.talks import broker_refuses, opened
+from tests.analysis.talks import broker_closes, broker_refuses, opened
 from tests.conversation import (
     BROKER,
     INVALID_SHARE_SESSION_EPOCH,
@@ -109,11 +109,20 @@ def test_a_session_outlives_its_connection_in_4_0() -> None:
 
 def test_sessions_end_with_the_broker() -> None:
     talk = Conversation()
+    a, b = opened(talk, 2), opened(talk, 2, name="b")
+    broker_closes(a.connection)
+    broker_closes(b.connection)
+    a.on(talk.connection()).share_fetch(0).answered()
+    assert how(talk) == ["broker_restart", "broker_restart", "open"]
+
+
+def test_a_connection_that_ended_before_the_broker_did_took_its_session_along() -> None:
+    talk = Conversation()
     a = opened(talk, 2)
     a.connection.reset()
     broker_refuses(talk)
     a.on(talk.connection()).share_fetch(0).answered()
-    assert how(talk)[0] in ("broker_restart", "connection_closed")
+    assert how(talk) == ["connection_closed", "open"]
 
 
 def test_a_session_older_than_the_capture_has_no_opening() -> None:
