@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from struct import Struct
 from typing import Any, Final, Literal
 
 from kshark.anomaly import CATALOGUE
-from kshark.codec import compile_writer, interpret, plain
+from kshark.codec import Reader, compile_reader, compile_writer, interpret, plain
 from kshark.errors import DecodeError, UsageError
 from kshark.registry import Registry
 from kshark.schema import Api, Layout
@@ -31,11 +31,7 @@ def decode(key: int, version: int, kind: Direction, data: bytes, *, registry: Re
     api = _api(key, version, registry)
     data = bytes(data)
     layout, version = _layout(api, version, kind, data[:2])
-    reading = interpret(layout, version, data, 0, len(data))
-    for fault in reading.faults:
-        if CATALOGUE[fault.code].severity != "note":
-            raise DecodeError(fault.code, fault.offset, fault.path, fault.detail)
-    body: dict[str, Any] = plain(reading.body)
+    body: dict[str, Any] = plain(_read(layout, version, data))
     return body
 
 
@@ -49,6 +45,25 @@ def encode(key: int, version: int, kind: Direction, value: Mapping[str, Any], *,
     start = _INT16.pack(error) if isinstance(error, int) and -32768 <= error < 32768 else b""
     layout, version = _layout(api, version, kind, start)
     return compile_writer(layout, version)(value)
+
+
+def _read(layout: Layout, version: int, data: bytes) -> Any:
+    try:
+        body, end = _reader(layout, version)(data, 0)
+        if end == len(data):
+            return body
+    except Exception:  # whatever the compiled reader stumbles over, the exact one names
+        pass
+    reading = interpret(layout, version, data, 0, len(data))
+    for fault in reading.faults:
+        if CATALOGUE[fault.code].severity != "note":
+            raise DecodeError(fault.code, fault.offset, fault.path, fault.detail)
+    return reading.body
+
+
+@lru_cache(maxsize=1024)
+def _reader(layout: Layout, version: int) -> Reader:
+    return compile_reader(layout, version)
 
 
 def _api(key: int, version: int, registry: Registry | None) -> Api:
