@@ -58,10 +58,12 @@ def test_what_was_long_ago_does_not_matter() -> None:
 
 def test_the_beginning_of_the_capture_is_missing() -> None:
     talk = Conversation()
-    a = opened(talk, 4)
+    a = opened(talk, 8)
     stale = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    for _ in range(3):
+        a.heartbeat(1).answered()
     assert caused(talk) == [violation("EPOCH_STALE", stale)]
-    known = talk.exchanges[-2].packets[0]
+    known = talk.exchanges[6].packets[0]
     assert heard_of(talk.without_packets(range(1, known)), stale) == [("violation", None)]
     assert heard_of(talk.without_packets(range(1, stale.packets[0])), stale) == [("unknown", "beginning_not_seen")]
 
