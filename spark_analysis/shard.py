@@ -1,54 +1,69 @@
-"""A share of a capture's connections through kshark's engine: all packets are read and numbered, one in so many connections is decoded."""
+"""A share of a capture's connections through kshark's engine.
+
+All packets are read, numbered and put in order, since connections tell of each other and of the time; the messages of one in so many
+connections are decoded, which is where the work is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kshark.capture import open_captures
-from kshark.model import Ends, Event, PacketBatch, Segments, Weird
+from kshark.model import Ends, Event, Exchange, Frames, Message, Segments, Weird
 from kshark.pipeline import Engine, Options
 
 
-class Shard:
-    """In the place of kshark.link.Link: lets pass the segments of every `shards`th pair of ends."""
+class Share:
+    """In the place of the engine's framing: passes what happens on every `shards`th connection; what is of none goes with the first."""
 
-    def __init__(self, link: Any, shard: int, shards: int) -> None:
-        self._link = link
-        self._shard = shard
-        self._shards = shards
+    def __init__(self, framing: Any, shard: int, shards: int) -> None:
+        self._framing = framing
+        self._shard, self._shards = shard, shards
 
-    @property
-    def ends(self) -> list[Ends]:
-        found: list[Ends] = self._link.ends
-        return found
+    def feed(self, segments: Segments, ends: Sequence[Ends]) -> Iterator[Event]:
+        return self._ours(self._framing.feed(segments, ends))
 
-    def feed(self, batch: PacketBatch) -> tuple[Segments | None, list[Weird]]:
-        segments, weirds = self._link.feed(batch)
-        if segments is not None:
-            segments = kept(segments, (segments.path >> 1) % self._shards == self._shard)
-        return segments, weirds if self._shard == 0 else []
+    def close(self) -> Iterator[Event]:
+        return self._ours(self._framing.close())
 
+    def takes(self, flow: int | None) -> bool:
+        return (flow or 0) % self._shards == self._shard
 
-def kept(segments: Segments, mask: Any) -> Segments | None:
-    """The segments where the mask is true, in the same buffer."""
-    if mask.all():
-        return segments
-    if not mask.any():
-        return None
-    columns = {field.name: getattr(segments, field.name) for field in fields(segments)}
-    return Segments(**{name: column[mask] if isinstance(column, np.ndarray) else column for name, column in columns.items()})
+    def _ours(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            match event:
+                case Frames():
+                    yield from self._frames(event)
+                case Weird():
+                    if self.takes(event.flow):
+                        yield event
+                case Message() | Exchange():
+                    raise TypeError("framing makes no messages")
+                case _:
+                    if self.takes(event.flow.id):
+                        yield event
+
+    def _frames(self, frames: Frames) -> Iterator[Frames]:
+        rows = [row for row, flow in enumerate(frames.flow) if self.takes(flow.id)]
+        if len(rows) == len(frames.flow):
+            yield frames
+        elif rows:
+            columns: dict[str, Any] = {
+                name: [column[row] for row in rows]
+                for name in Frames.__slots__
+                if name != "buffer" and (column := getattr(frames, name)) is not None
+            }
+            yield replace(frames, **columns)
 
 
 def sharded_pages(files: Sequence[str], options: Options, shard: int, shards: int) -> Iterator[list[Event]]:
-    """The events of one share of the connections; what belongs to no connection goes with the first share."""
+    """The events of one share of the connections."""
     engine: Any = Engine(options)
     if shards > 1:
-        engine.link = Shard(engine.link, shard, shards)
+        engine._framing = Share(engine._framing, shard, shards)
     for item in open_captures(list(files)):
-        if isinstance(item, PacketBatch) or shard == 0:
-            yield from engine.feed(item)
+        for page in engine.feed(item):
+            yield page if shard == 0 else [event for event in page if not (isinstance(event, Weird) and event.flow is None)]
     yield from engine.close()

@@ -1,8 +1,8 @@
 """Rows of the tables as one DataFrame: an export's, or decoded from captures by tasks, each with kshark's whole engine inside.
 
 A row of the DataFrame holds a row of one table, in the column of its name; the others are null. A capture's files share connections and
-one numbering of packets, so each of its tasks reads all of them and decodes its share of the connections. Captures of their own (`--each`)
-share nothing: each has its own tasks.
+one numbering of packets, so each of its tasks reads all of them and decodes its share of the connections (spark_analysis.shard). Captures
+of their own (`--each`) share nothing: each has its own tasks.
 """
 
 from __future__ import annotations
