@@ -74,7 +74,8 @@ def imports_of(path: Path, *, at_run_time: bool = True) -> Iterator[tuple[int, s
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.lineno, node.module
+            if node.module not in PACKAGES:  # `from kshark import limits` imports kshark.limits
+                yield node.lineno, node.module
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
