@@ -27,6 +27,10 @@ _INT16: Final = Struct(">h").unpack_from
 _FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": read_metrics}
 
 
+#: What stands around a field, from the outermost in: the request that is answered, the body, and the structs down to the field's own.
+Owners = tuple[Any, ...]
+
+
 class Companion(NamedTuple):
     """What a field holds, to stand beside it: `owner` is the object (or dict) that has the field, `name` the field's with `_decoded`.
 
@@ -58,11 +62,10 @@ def companions(places: Sequence[Place], body: Any, *, request: Any = None, names
 
     `request`: the body of the request that this one answers. `names`: topic names by topic id.
     """
-    yield from _companions(places, (request, body), names or {})
+    yield from _companions(places, (body,) if request is None else (request, body), names or {})
 
 
-def _companions(places: Sequence[Place], owners: tuple[Any, ...], names: Mapping[str, str]) -> Iterator[Companion]:
-    """`owners` are what stands around, from the outermost in."""
+def _companions(places: Sequence[Place], owners: Owners, names: Mapping[str, str]) -> Iterator[Companion]:
     for place in places:
         *way, field = place.path.split(".")
         for around in _walk(owners, way):
@@ -72,28 +75,33 @@ def _companions(places: Sequence[Place], owners: tuple[Any, ...], names: Mapping
                     opened = _open(place, content, around, names)
                     if opened is not None:
                         yield Companion(around[-1], f"{field}_decoded", *opened)
-            elif isinstance(batches := _get(content, "batches"), list):
+            elif batches := _get(content, "batches"):
                 yield from _records(place, batches, around, names)
 
 
-def _walk(owners: tuple[Any, ...], way: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _walk(owners: Owners, way: Sequence[str]) -> list[Owners]:
     """The owners of every field that lies that way, arrays walked through."""
-    if not way:
-        yield owners
-        return
-    found = _get(owners[-1], way[0])
-    for each in found if isinstance(found, list) else (found,):
-        yield from _walk((*owners, each), way[1:])
+    found = [owners]
+    for name in way:
+        further: list[Owners] = []
+        for around in found:
+            below = _get(around[-1], name)
+            if isinstance(below, list):
+                further += [(*around, each) for each in below]
+            elif below is not UNSET and below is not None:
+                further.append((*around, below))
+        found = further
+    return found
 
 
 def _get(owner: Any, name: str) -> Any:
     return owner.get(name, UNSET) if isinstance(owner, dict) else getattr(owner, name, UNSET)
 
 
-def _named(fields: Sequence[str], owners: tuple[Any, ...], names: Mapping[str, str]) -> Any:
-    """The value of the first of these fields that has one, looked for from the inside out; None where none has."""
-    for field in fields:
-        for owner in reversed(owners):
+def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> Any:
+    """The value of the innermost of these fields that has one; None where none has."""
+    for owner in reversed(owners):
+        for field in fields:
             value = _get(owner, field)
             if value is not UNSET and value is not None and value != "":
                 return names.get(value, value)
@@ -103,7 +111,7 @@ def _named(fields: Sequence[str], owners: tuple[Any, ...], names: Mapping[str, s
 # -- bytes fields
 
 
-def _open(place: Place, data: bytes, owners: tuple[Any, ...], names: Mapping[str, str]) -> _Opened | None:
+def _open(place: Place, data: bytes, owners: Owners, names: Mapping[str, str]) -> _Opened | None:
     """None where nothing is known to be there, or what is there need not be known."""
     called = {name: _named((field,), owners, names) for name, field in place.call.items()}
     value = _named(place.by, owners, names) if place.by else ""
@@ -117,7 +125,7 @@ def _open(place: Place, data: bytes, owners: tuple[Any, ...], names: Mapping[str
     return opened if place.certain or opened.code is None else None
 
 
-def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: tuple[Any, ...]) -> _Opened:
+def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: Owners) -> _Opened:
     match holding:
         case Structure():
             return _structure(holding, data, 0, called=called)
@@ -220,8 +228,8 @@ def _body(layout: Layout, version: int, data: bytes, position: int) -> _Opened:
 # -- records
 
 
-def _records(place: Place, batches: Sequence[Any], owners: tuple[Any, ...], names: Mapping[str, str]) -> Iterator[Companion]:
-    log = place.holds.get(_named(place.by, owners, names) or "")
+def _records(place: Place, batches: Sequence[Any], owners: Owners, names: Mapping[str, str]) -> Iterator[Companion]:
+    log = place.holds.get(_named(place.by, owners, names))
     for batch in batches:
         of_batch = place.control if _get(batch, "control") is True else log
         if isinstance(of_batch, Log):

@@ -61,7 +61,7 @@ Holding = Structure | Log | Foreign
 class Place:
     """A field of bytes or records in a body, `path` dotted (arrays are walked through), and what it can hold.
 
-    `holds`: by the value of the first field of `by` that has one, looked for beside the place, then further out, then in the request;
+    `holds`: by the value of one of the fields `by`, the innermost that has one: beside the place, further out, last in the request;
     topic ids count as their topic's name. Where none has a value, what fits the bytes to their end is taken, if only one does. Without
     `by` it holds what stands under "". `control`: what records of control batches are. `call`: names by which the places inside find
     fields that are called otherwise here. `certain` False: others may put other bytes there, so what does not fit is not wrong.
