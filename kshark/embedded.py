@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
+from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -267,23 +268,18 @@ def _size(record: Any, field: str) -> str:
 
 
 def _numbers(numbers: Numbers, data: bytes | None) -> tuple[dict[str, int], int]:
-    """The numbers that begin the data, by name, and the position behind them; fewer where it is too short."""
+    """The numbers that begin the data, by name, and the position behind them; none where it is too short for them."""
     found: dict[str, int] = {}
     position = 0
+    if data is None:
+        return found, position
     try:
-        for name in numbers.names if data is not None else ():
-            assert data is not None
+        for name in numbers.names:
             if numbers.encoding == "uvarint":
                 found[name], position = uvarint(data, position)
             else:
-                found[name] = int.from_bytes(_exactly(data, position, 2), "big", signed=True)
+                (found[name],) = _INT16(data, position)
                 position += 2
-    except (IndexError, Misfit):
+    except (IndexError, Misfit, StructError):
         return {}, 0
     return found, position
-
-
-def _exactly(data: bytes, position: int, size: int) -> bytes:
-    if position + size > len(data):
-        raise IndexError
-    return data[position : position + size]
