@@ -76,13 +76,15 @@ class Direction:
 class Connection:
     """A connection of one pair of ends. `feed` puts what a segment brings into `out`."""
 
-    __slots__ = ("closed", "first_finished", "flow", "sides")
+    __slots__ = ("closed", "first_finished", "flow", "latest", "sides")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.sides = (Direction(), Direction())
         self.closed = False
         self.first_finished: Side | None = None
+        #: Packet and time of the first FIN: the end comes after it.
+        self.latest = (0, 0)
 
     @property
     def holed(self) -> bool:
@@ -293,6 +295,7 @@ class Connection:
         here.finished = True
         if self.first_finished is None:
             self.first_finished = side
+            self.latest = (packet, time_ns)
             out.append(HalfClosed(self.flow, packet, time_ns, side))
         else:
             self.end("fin", packet, time_ns, self.first_finished, out)
@@ -303,9 +306,11 @@ class Connection:
         """The connection is over: holes become gaps, then it is closed."""
         if self.closed:
             return
+        packet, time_ns = max((packet, time_ns), self.latest)
         for number, here in enumerate(self.sides):
             while here.late:
                 self._give_up(here, 1 if number else 0, "at_close", time_ns, out)
             here.run = None
+            packet, time_ns = max((packet, time_ns), (here.last_ready, here.last_ready_ns))
         self.closed = True
         out.append(Closed(self.flow, packet, time_ns, how, side))

@@ -106,7 +106,7 @@ class Decoders:
 
         def read(buffer: bytes, at: int, end: int) -> Read:
             try:
-                body, stop = compiled(buffer, at)
+                body, stop = compiled(buffer, at, end)
                 if stop == end:
                     return body, None, ""
             except Exception:  # whatever the compiled reader stumbles over, the exact one names

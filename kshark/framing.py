@@ -133,14 +133,18 @@ class Framing:
     def _cut(self, talk: Talk, packet: int, *, final: bool) -> None:
         client = talk.flow.client_side or 0
         for stream in (talk.streams[client], talk.streams[1 - client]):
-            if stream.searching and not stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
-                continue
+            if stream.searching:
+                if not stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
+                    continue
+                if talk.late:
+                    stream.delay(packet, talk.flow.last_time_ns)
             stream.cut(self._cuts, self._told.append)
         if any(stream.searching and stream.size for stream in talk.streams):
             self._watch(talk, packet)
         elif not any(stream.searching for stream in talk.streams):
             self._careful.pop(talk.flow.id, None)
             talk.held_from = 0
+            talk.late = False
         else:
             self._careful[talk.flow.id] = talk
             talk.held_from = 0

@@ -49,6 +49,7 @@ class Reassembly:
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
             connection.expire(self._clock_ns, out)
+            self._touched.append(connection)
             if not connection.holed:
                 del self._holed[pair]
         for connection in self._touched:

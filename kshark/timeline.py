@@ -146,9 +146,10 @@ def _part(frames: Frames, a: int, z: int) -> Frames:
     )
 
 
-def _place(event: Told) -> tuple[int, bool]:
-    """Closings come behind what their packet brought, all else before it."""
-    return event.packet, isinstance(event, (HalfClosed, Closed))
+def _place(event: Told) -> tuple[int, bool, int]:
+    """Closings come behind what their packet brought, all else before it; what a capture's end brings goes by flow."""
+    flow = event.flow or 0 if isinstance(event, Weird) else event.flow.id
+    return event.packet, isinstance(event, (HalfClosed, Closed)), flow
 
 
 def _count_until(told: list[Told], horizon: int) -> int:

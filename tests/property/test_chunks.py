@@ -1,0 +1,73 @@
+"""Chunk invariance, the whole way: however the packets are cut into batches, the same events come out in the same order."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from kshark.model import Closed, Event, Exchange, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
+from tests.shared import CAPTURES
+from tests.thinning import Whole, events_of
+
+SMALL = sorted(path for path in CAPTURES.glob("*.pcap") if path.stat().st_size < 560_000)
+
+
+def told(event: Event) -> Any:
+    """What can be compared of an event."""
+    match event:
+        case Message():
+            return msgspec.json.encode(event)
+        case Exchange():
+            return event.outcome, event.request and event.request.packet, event.response and event.response.packet
+        case Opened():
+            return "opened", event.flow.id, event.packet, event.flow.ends
+        case Closed():
+            return "closed", event.flow.id, event.packet, event.how, event.side, tuple(event.flow.stream_bytes), event.flow.service
+        case HalfClosed():
+            return "half closed", event.flow.id, event.packet, event.side
+        case Gap():
+            return "gap", event.flow.id, event.packet, event.first_packet, event.last_packet, event.size, event.reason
+        case Weird():
+            return msgspec.json.encode(event)
+        case Frames():
+            raise AssertionError("frames never leave the engine")
+
+
+def cut(batches: list[PacketBatch], sizes: Iterator[int]) -> Iterator[PacketBatch]:
+    """The same packets in batches of other sizes."""
+    for item in batches:
+        at = 0
+        while at < len(item.number):
+            part = slice(at, at + next(sizes))
+            at = part.stop
+            yield replace(
+                item,
+                number=item.number[part],
+                time_ns=item.time_ns[part],
+                link_type=item.link_type[part],
+                offset=item.offset[part],
+                length=item.length[part],
+                wire_length=item.wire_length[part],
+            )
+
+
+def sizes_of(random: Random, largest: int) -> Iterator[int]:
+    while True:
+        yield random.randint(1, largest)
+
+
+@pytest.mark.parametrize("capture", SMALL, ids=lambda path: path.stem)
+def test_batches_may_be_cut_anywhere(capture: Path) -> None:
+    whole = Whole.load(capture)
+    expected = [told(event) for event in events_of(iter(whole.batches))]
+    random = Random(zlib.crc32(capture.name.encode()))
+    for largest in (3, 200):
+        events = [told(event) for event in events_of(cut(whole.batches, sizes_of(random, largest)))]
+        assert events == expected
