@@ -7,7 +7,7 @@ What a share session's verdicts depend on, and thus what a job must give the Ana
 | Message, Exchange of ShareFetch and ShareAcknowledge | the session's (broker, group, member), on any connection |
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
-| Opened, HalfClosed, Closed, Gap | every connection with the broker, refused ones too |
+| Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
 """
 
@@ -132,7 +132,7 @@ class Analyzer:
         asked = self._asked.pop(id(request), None)
         if asked is not None:
             _, step, machine = asked
-            step.answer = None if response is None else answer_of(response)
+            step.settle(None if response is None else answer_of(response))
             step.settled = True
             yield from machine.settle()
         elif request.api_key == HEARTBEAT:

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 
 from kshark.analysis.memory import Ending, Memory
 from kshark.analysis.releases import BEHAVIOUR, all_say
-from kshark.analysis.steps import Step
+from kshark.analysis.steps import Reply, Step
 from kshark.analysis.surroundings import End
 
 
 def endings_before(memory: Memory, step: Step) -> tuple[Ending, ...]:
-    """Everything that may have ended the session by the time of the step's answer, the likeliest first."""
+    """Everything that may have ended the session by the time of the step's answer, the likeliest first.
+
+    A request that was accepted in the session is asked no such question.
+    """
+    if step.reply is Reply.TAKEN and not step.opens:
+        return ()
     if memory.gone is not None:
         return (memory.gone,)
     if memory.alive is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -14,6 +13,9 @@ from kshark.analysis.table import ABSENT
 
 #: Connections of one session whose last request is remembered.
 _CONNECTIONS: Final = 64
+#: Connections that opened earlier sessions, and times of openings and refusals, that are remembered.
+_EARLIER: Final = 8
+_TROUBLES: Final = 64
 #: Openings and refusals within a minute that make a session flap.
 FLAPPING: Final = 6
 #: Openings one behind the other that make a loop.
@@ -61,23 +63,23 @@ class Memory:
     last_acknowledge: Step | None = None
     #: The accepted epoch 0 that opened the session, and the connections that opened the ones before.
     opening: Step | None = None
-    earlier: deque[Connection] = field(default_factory=lambda: deque(maxlen=8))
+    earlier: list[Connection] = field(default_factory=list)
     #: What took the session, or may have.
     gone: Ending | None = None
     #: A session was, or may have been, opened.
     ever_opened: bool = False
     #: The last request without an answer, and what was done on each connection.
     unanswered: Step | None = None
-    here: OrderedDict[int, Trace] = field(default_factory=OrderedDict)
+    here: dict[int, Trace] = field(default_factory=dict)
     #: The last request with epoch 0.
     initial: Step | None = None
     #: Times of openings and refusals, and until when no more is said of them.
-    troubles: deque[int] = field(default_factory=lambda: deque(maxlen=64))
+    troubles: list[int] = field(default_factory=list)
     quiet_until: int = 0
     #: Answered requests that others may overlap.
     overlapping: list[Step] = field(default_factory=list)
     #: Connections to which the session was seen to cross.
-    crossed: set[int] = field(default_factory=set)
+    crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
     holdings: Holdings = field(default_factory=Holdings)
@@ -97,7 +99,7 @@ class Memory:
         if step.is_trouble:
             if self.recent_troubles(step) >= FLAPPING and step.time_ns >= self.quiet_until:
                 self.quiet_until = step.time_ns + _MINUTE_NS
-            self.troubles.append(step.time_ns)
+            self.troubles = [*self.troubles, step.time_ns][-_TROUBLES:]
         if step.opens:
             self._opened(step, reply)
         elif reply is Reply.TAKEN and step.kind is Kind.FINAL:
@@ -113,20 +115,20 @@ class Memory:
                 self.last_fetch = step
             else:
                 self.last_acknowledge = step
-        if reply is Reply.TAKEN and step.kind is Kind.SUBSEQUENT and self.opening is not None:
-            self.crossed.add(step.connection.flow.id)
         self.holdings.take(step, reply)
         self._leave_trace(step)
+        step.lighten()
         self.overlapping = [other for other in (*self.overlapping, step) if other.end > step.packet][-limits.OVERLAPPING_STEPS :]
 
     def _leave_trace(self, step: Step) -> None:
         flow = step.connection.flow.id
-        before = self.here.get(flow)
+        before = self.here.pop(flow, None)
         run = before.openings if before is not None else ()
         self.here[flow] = Trace(before.first if before is not None else step, step, (*run, step)[-LOOP:] if step.opens else ())
-        self.here.move_to_end(flow)
         if len(self.here) > _CONNECTIONS:
-            self.here.popitem(last=False)
+            del self.here[next(iter(self.here))]
+        if step.kind is Kind.SUBSEQUENT and step.reply is Reply.TAKEN and self.opening is not None and flow not in self.crossed:
+            self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
 
     def recent_troubles(self, step: Step) -> int:
         """Openings and refusals within a minute, this one included."""
@@ -141,10 +143,10 @@ class Memory:
             self.gone = Ending("failed_reopen", step.end, step.end_ns, step.story, step)
         elif reply in (Reply.TAKEN, Reply.UNCLEAR):
             if self.opening is not None and self.opening.connection is not step.connection:
-                self.earlier.append(self.opening.connection)
+                self.earlier = [*self.earlier, self.opening.connection][-_EARLIER:]
             self.opening, self.alive, self.gone, self.leave = step, step, None, None
             self.last_fetch, self.last_acknowledge = None, None
-            self.crossed.clear()
+            self.crossed = ()
         elif reply in (Reply.NO_ROOM, Reply.NO_SESSION):
             self.gone = Ending("session_limit", step.end, step.end_ns, step.story, step)
         elif reply is Reply.SILENT:

@@ -6,7 +6,6 @@ in which the broker took them; then the rules look at each, and it becomes memor
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -54,7 +53,7 @@ class Machine:
     def __init__(self, broker: Broker, member: Member, listing: Listing) -> None:
         self.memory = Memory(broker, member)
         self.listing = listing
-        self._queue: deque[Step | Ended | Left | Blind] = deque()
+        self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: list[Verdict] = []
 
     # -- what happens
@@ -82,7 +81,7 @@ class Machine:
             head = self._queue[0]
             if isinstance(head, Step) and head.answer is None and not head.settled and len(self._queue) <= limits.WAITING_STEPS:
                 break
-            self._queue.popleft()
+            del self._queue[0]
             match head:
                 case Step():
                     yield from self._take(head)
@@ -160,8 +159,8 @@ class Machine:
         since = memory.anchor.packet if memory.anchor is not None else None
         if since is None or memory.expected is None:
             return
-        used = {trace.last.connection for trace in memory.here.values()} | {step.connection}
-        reason = next((reason for one in used if (reason := one.lost.between(since, step.packet))), None)
+        used = [trace.last.connection for trace in memory.here.values()]
+        reason = next((reason for one in (*used, step.connection) if one.lost and (reason := one.lost.between(since, step.packet))), None)
         if reason is not None:
             self._lose_sight(reason)
             if memory.opening is not None and step.connection is not memory.opening.connection:

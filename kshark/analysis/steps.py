@@ -144,26 +144,34 @@ class Step(Call):
 
     listed: tuple[Listed, ...] = ()
     forgotten: tuple[Partition, ...] = ()
+    kind: Kind = Kind.SUBSEQUENT
+    reply: Reply = Reply.SILENT
+
+    def __post_init__(self) -> None:
+        self.kind = Kind.SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.settle(self.answer)
+
+    def settle(self, answer: Answer | None) -> None:
+        """The answer is there, or none will come."""
+        self.answer = answer
+        if answer is not None and answer.error is not None:
+            reply = _REPLIES.get(answer.error, Reply.UNCLEAR)
+            self.reply = Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
+
+    def lighten(self) -> None:
+        """Lets go of what only the step's own turn asks for."""
+        self.listed = self.forgotten = ()
+        if self.answer is not None:
+            self.answer.acquired = ()
 
     @property
     def is_fetch(self) -> bool:
         return self.api_key == SHARE_FETCH
 
     @property
-    def kind(self) -> Kind:
-        return Kind.SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
-
-    @property
     def opens(self) -> bool:
         """Whether it asks for a new session."""
-        return self.is_fetch and self.epoch == 0
-
-    @property
-    def reply(self) -> Reply:
-        if self.answer is None or self.answer.error is None:
-            return Reply.SILENT
-        reply = _REPLIES.get(self.answer.error, Reply.UNCLEAR)
-        return Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
+        return self.epoch == 0 and self.api_key == SHARE_FETCH
 
     @property
     def refused(self) -> bool:

@@ -47,6 +47,9 @@ class Losses:
             one, two = self._holes[:2]
             self._holes[:2] = [Lost(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
 
+    def __bool__(self) -> bool:
+        return bool(self._holes)
+
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""
         return next((hole.reason for hole in self._holes if hole.first_packet < last and hole.last_packet > first), None)

@@ -15,8 +15,9 @@ from tests.analysis.reference import ReferenceBroker, Session
 FLOW = Connection(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
 
 
-def step(api_key: int, epoch: int, error: int) -> Step:
-    return Step(FLOW, api_key, 1, 10, 0, 1, "c1", "g", "m", epoch, answer=Answer(11, 1, error, None))
+def step(api_key: int, epoch: int, error: int | None) -> Step:
+    answer = None if error is None else Answer(11, 1, error, None)
+    return Step(FLOW, api_key, 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer)
 
 
 def test_every_kind_of_request_has_its_row() -> None:
@@ -38,8 +39,7 @@ def test_the_table_and_the_reference_agree(api_key: int, state: int, epoch: int)
 
 
 def test_an_unanswered_request_was_taken_or_not() -> None:
-    silent = step(SHARE_FETCH, 5, 0)
-    silent.answer = None
+    silent = step(SHARE_FETCH, 5, None)
     assert states_after(silent, 5, silent.reply) == {5, 6}
     assert states_after(silent, 4, silent.reply) == {4}
 
