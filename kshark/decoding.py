@@ -66,7 +66,8 @@ class Decoders:
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
             return Decoder(UNSET if name is None else name, code, 1, 0, _unread, _unread)
         known = min(max(version, api.versions.low), api.versions.high)
-        wanted = self._bodies is None or key in self._bodies or api.one_way is not None
+        needed = api.one_way is not None or version in api.then_raw  # the stages look into these themselves
+        wanted = self._bodies is None or key in self._bodies or needed
         return Decoder(
             api.name,
             None if known == version else "VERSION_UNKNOWN",
