@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import kshark
+from kshark import __version__
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.tables import TABLES, Rows, Table
@@ -54,9 +54,7 @@ def arrow_type(type: Type) -> pa.DataType:
 def arrow_schema(table: Table) -> pa.Schema:
     """A table's schema, the same that Spark makes of its DDL; who wrote it stands in the metadata."""
     fields = [pa.field(column.name, arrow_type(parse_type(column.type))) for column in table.columns]
-    return pa.schema(
-        fields, metadata={"kshark": kshark.__version__, "kshark.table": table.name, "kshark.table_version": str(table.version)}
-    )
+    return pa.schema(fields, metadata={"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)})
 
 
 def record_batch(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
@@ -217,7 +215,7 @@ def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict
     """Who wrote the tables, of which captures, and how many rows each has."""
     manifest = {
         "format": FORMAT,
-        "kshark": kshark.__version__,
+        "kshark": __version__,
         "captures": [
             {"name": name, "files": [_fingerprint(file) for file in files]}
             for name, files in zip(capture_names(captures), captures, strict=True)

@@ -15,7 +15,16 @@ from tests.shared import CAPTURES
 
 pytestmark = pytest.mark.spark
 
-CHECKED = ("adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2", "adv-members", "share-java-explicit", "share-restart", "share-loss")
+CHECKED = (
+    "adv-epochs",
+    "adv-sessions-4.2.1",
+    "adv-races-4.1.2",
+    "adv-members",
+    "share-java-explicit",
+    "share-restart",
+    "share-loss",
+    "security-sasl",
+)
 
 
 def said(capsys: pytest.CaptureFixture[str], main: Any, *words: str) -> tuple[int, str]:
