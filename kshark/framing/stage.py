@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kshark import limits
-from kshark.connections import Item, Run
-from kshark.judgement import Talk, judge
+from kshark.framing.judgement import Talk, judge
+from kshark.framing.recognition import Knows
+from kshark.framing.streams import Cuts, Stream
+from kshark.framing.timeline import NEVER, Line, Timeline, Told
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
-from kshark.reassembly import Reassembly
-from kshark.recognition import Knows
-from kshark.streams import Cuts, Stream
-from kshark.timeline import NEVER, Line, Timeline, Told
+from kshark.reassembly import Item, Reassembly, Run
 
 
 class Framing:
@@ -113,18 +112,18 @@ class Framing:
 
     def _advance(self, talk: Talk, packet: int) -> None:
         """One more piece came: is the connection recognised, is the boundary found, are frames whole?"""
-        if talk.flow.service == "unknown":
+        service: str = talk.flow.service
+        if service == "unknown":
             judge(talk, self._knows, self._brokers, self._ports, packet, final=False)
-            if talk.flow.service == "kafka":
+            service = talk.flow.service
+            if service == "kafka":
                 self._brokers.setdefault(talk.flow.broker, packet)
                 if talk.late:
                     talk.delay(packet)
-            elif talk.flow.service == "unknown":
+            elif service == "unknown":
                 self._watch(talk, packet)
                 return
-            else:
-                talk.drop_all()
-        if talk.flow.service == "kafka":
+        if service == "kafka":
             self._cut(talk, packet, final=False)
         else:
             self._careful.pop(talk.flow.id, None)

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kshark.framing.streams import Cuts
 from kshark.model import Closed, Frames, Gap, HalfClosed, Opened, Weird
-from kshark.streams import Cuts
 
 Line = Frames | Gap | Weird | Opened | HalfClosed | Closed
 Told = Gap | Weird | Opened | HalfClosed | Closed

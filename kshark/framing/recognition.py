@@ -101,7 +101,7 @@ def _may_begin_request(rest: bytes, knows: Knows) -> bool:
 
 
 def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64) -> tuple[int, bool, bool]:
-    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, and whether the bytes end with one."""
+    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, whether the bytes end there."""
     known = set(open_ids)
     whole = 0
     while whole < most:

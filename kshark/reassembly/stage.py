@@ -1,8 +1,8 @@
 """Segments to bytes in order: TCP connections, each direction joined by sequence number.
 
-A direction whose segments of the batch are in order takes the short path: one vectorised comparison over the whole batch, then a slice a
-segment (0.6 us a packet with framing). Both directions of a pair in which anything else happens (SYN, FIN, RST, a hole, a retransmission)
-go segment by segment, in the order of the capture (kshark.connections). Which way a segment takes changes nothing of what comes out.
+A direction whose segments of the batch are in order takes the short way: one vectorised comparison over the whole batch, then a slice a
+segment. Both directions of a pair in which anything else happens (SYN, FIN, RST, a hole, a retransmission) go segment by segment, in the
+order of the capture (kshark.reassembly.connections). Which way a segment takes changes nothing of what comes out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kshark import limits
-from kshark.connections import Connection, Item, Run
 from kshark.model import ACK, FIN, RST, SYN, Ends, Flow, Opened, Segments, Side, Weird
+from kshark.reassembly.connections import Connection, Item, Run
 
 _MASK = 0xFFFFFFFF
 _SPECIAL = SYN | FIN | RST

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kshark import limits
+from kshark.framing.recognition import (
+    HEADER_BYTES,
+    Chain,
+    Knows,
+    answers_alone,
+    answers_from,
+    foreign,
+    lengths_from,
+    next_request,
+    requests_from,
+)
+from kshark.framing.streams import UNSURE, Stream
 from kshark.model import Flow, Side
-from kshark.recognition import HEADER_BYTES, Chain, Knows, answers_alone, answers_from, foreign, lengths_from, next_request, requests_from
-from kshark.streams import UNSURE, Stream
 
 
 class Talk:

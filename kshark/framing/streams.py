@@ -1,7 +1,7 @@
 """One direction of a connection, cut into Kafka's frames: int32 length, then the message.
 
 Bytes are kept as the pieces they came in and joined once, when a frame is whole: a large frame costs its size, not its square. After a
-gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is searched (kshark.recognition).
+gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is searched (kshark.framing.recognition).
 Source: Kafka protocol guide, "Common Request and Response Structure".
 """
 
@@ -17,9 +17,9 @@ from struct import error as StructError
 from typing import Final, Literal
 
 from kshark import limits
-from kshark.connections import Run
+from kshark.framing.recognition import Knows, header_at, next_answer, next_request
 from kshark.model import Flow, Gap, Side, Weird
-from kshark.recognition import Knows, header_at, next_answer, next_request
+from kshark.reassembly import Run
 
 _INT32: Final = Struct(">i").unpack_from
 #: Frames behind a boundary that was found again which carry RESYNC, until the frames that follow have confirmed it.
@@ -54,8 +54,8 @@ class Stream:
     """The bytes of one side that are no frames yet."""
 
     __slots__ = (
-        "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side", "size",
-        "skip", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
+        "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side",
+        "size", "skip", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
