@@ -77,7 +77,6 @@ def imports_of(path: Path, *, at_run_time: bool = True) -> Iterator[tuple[int, s
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             if node.module not in PACKAGES:  # `from kshark import limits` imports kshark.limits
-                if node.module != "kshark":  # what is taken from the root is named below
                 yield node.lineno, node.module
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
