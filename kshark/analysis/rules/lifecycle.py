@@ -15,10 +15,11 @@ _ORDINARY: Final = ("connection_closed", "broker_restart", "evicted", "session_l
 
 
 def _ended_by(now: Situation, *causes: str) -> Ending | None:
-    """The first thing that may have ended the session, when the broker says that there is none and it is one of these."""
+    """What ended the session, when the broker says that there is none and it is one of these: the first that is certain, else the first."""
     if now.step.reply is not Reply.NO_SESSION or now.step.kind is Kind.INITIAL or not now.endings:
         return None
-    return now.endings[0] if now.endings[0].cause in causes else None
+    ending = next((ending for ending in now.endings if ending.because is None), now.endings[0])
+    return ending if ending.cause in causes else None
 
 
 def _argument(now: Situation, ending: Ending, noted: bool = False) -> Argument:
