@@ -175,10 +175,10 @@ def _export(args: Namespace) -> int:
 
 
 def _tables(paths: Sequence[str]) -> Path | None:
-    """The folder of tables, where one is named. Raises UsageError where it is not alone."""
+    """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
     from kshark.output.parquet import MANIFEST
 
-    folders = [Path(path) for path in paths if (Path(path) / MANIFEST).is_file()]
+    folders = [Path(path) for path in paths if (Path(path) / MANIFEST).is_file() or (Path(path) / "exchanges").is_dir()]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
     return folders[0] if folders else None
