@@ -232,15 +232,15 @@ class ExchangeStage:
         waiting = connection.open
         if waiting and waiting[0].correlation_id == correlation_id:
             return waiting.popleft(), None
-        for index, request in enumerate(waiting):
+        for place, request in enumerate(waiting):
             if request.correlation_id == correlation_id:
                 break
         else:
             return None, None
         if not connection.answers_lost:
-            del waiting[index]
+            del waiting[place]
             return request, "RESPONSE_OUT_OF_ORDER"
-        for _ in range(index):
+        for _ in range(place):
             self._give_up(connection, waiting.popleft(), None)
         connection.answers_lost = bool(len(waiting) > 1)
         return waiting.popleft(), None
