@@ -21,9 +21,9 @@ from kshark import limits
 from kshark.analysis.evidence import Argument, Judgement, Needs
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.listing import Listing, ShareSession
-from kshark.analysis.reading import answer_of, assignment_of, heartbeat_of, step_of
-from kshark.analysis.sessions import Machine, Verdict
-from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step
+from kshark.analysis.reading import answer_of, assignment_of, call_of, heartbeat_of, step_of
+from kshark.analysis.sessions import UNEXPLAINED, Machine, Verdict
+from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step, reply_of
 from kshark.analysis.surroundings import Broker, Surroundings
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 
@@ -135,6 +135,8 @@ class Analyzer:
             step.settle(None if response is None else answer_of(response))
             step.settled = True
             yield from machine.settle()
+        elif request.api_key in _SHARE and response is not None:
+            yield from self._unread(request, response)
         elif request.api_key == HEARTBEAT:
             yield from self._heartbeat(request, response)
         elif response is not None and request.api_key == _API_VERSIONS:
@@ -142,6 +144,15 @@ class Analyzer:
         elif response is not None and request.api_key == _METADATA:
             for kept, absorbed in self._around.metadata(response):
                 yield from self._join(kept, absorbed)
+
+    def _unread(self, request: Message, response: Message) -> Iterator[Verdict]:
+        """A share-session request whose body could not be read; a refusal of it is not passed over."""
+        connection = self._around.request(request.flow, request.packet)
+        call = None if connection is None else call_of(request, response, connection)
+        reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
+        if call is not None and reply in UNEXPLAINED:
+            text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
+            yield Verdict(UNEXPLAINED[reply], Argument(text, (call,), Needs.EXCHANGE, "unknown"), Judgement("unknown", "cut"))
 
     def _heartbeat(self, request: Message, response: Message | None) -> Iterator[Verdict]:
         connection = self._around.request(request.flow, request.packet)

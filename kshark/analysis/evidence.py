@@ -24,7 +24,7 @@ REASONS: Final = {
     "resync": "the message was found again after a gap: its boundary is likely, not certain",
     "beginning_not_seen": "the session, or the member, began before the capture or outside it",
     "hidden_traffic": "requests that the capture does not hold (another connection, listener or TLS) would explain it",
-    "unanswered": "a request whose answer was not seen may have been taken or not",
+    "unanswered": "a request without an answer, or with an error that does not tell, may have been counted or not",
     "release_unknown": "broker releases differ here, and no ApiVersions answer told this one's",
     "assignment_unknown": "what was assigned to the member is not known",
     "end_not_seen": "whether the other connection was still open is not known",

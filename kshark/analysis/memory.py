@@ -184,6 +184,11 @@ class Situation:
         return () if self.memory.anchor is None else (self.memory.anchor,)
 
     @property
+    def why_unknown(self) -> str:
+        """Why an answer that no rule explains cannot be explained."""
+        return self.doubt or self.step.any_doubt or ("unanswered" if self.agreeing else "hidden_traffic")
+
+    @property
     def here(self) -> Trace | None:
         """What the session did before on the same connection."""
         return self.memory.here.get(self.step.connection.flow.id)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.analysis.steps import HEARTBEAT, Answer, Batch, Call, Listed, Partition, Range, Step
+from kshark.analysis.steps import Answer, Batch, Call, Listed, Partition, Range, Step
 from kshark.analysis.surroundings import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.model import Message
@@ -80,21 +80,23 @@ def step_of(request: Message, connection: Connection) -> Step | None:
 
 
 def heartbeat_of(request: Message, response: Message | None, connection: Connection) -> Call | None:
-    """A ShareGroupHeartbeat with its answer; `epoch` is the member's."""
-    body = request.body
-    epoch = getattr(body, "member_epoch", UNSET)
-    if not isinstance(epoch, int) or not isinstance(request.correlation_id, int):
-        return None
+    """A ShareGroupHeartbeat with its answer; `epoch` is the member's. None where it could not be read."""
+    epoch = getattr(request.body, "member_epoch", UNSET)
+    return call_of(request, response, connection, epoch) if isinstance(epoch, int) else None
+
+
+def call_of(request: Message, response: Message | None, connection: Connection, epoch: int = 0) -> Call:
+    """A request with its answer, as far as they can be read."""
     call = Call(
         connection,
-        HEARTBEAT,
+        request.api_key if isinstance(request.api_key, int) else 0,
         request.version if isinstance(request.version, int) else 0,
         request.packet,
         request.time_ns,
-        request.correlation_id,
+        request.correlation_id if isinstance(request.correlation_id, int) else 0,
         _text(request.client_id),
-        _text(body.group_id),
-        _text(body.member_id),
+        _text(getattr(request.body, "group_id", None)),
+        _text(getattr(request.body, "member_id", None)),
         epoch,
         _doubt(request),
         settled=True,

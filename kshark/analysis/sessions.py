@@ -7,17 +7,19 @@ in which the broker took them; then the rules look at each, and it becomes memor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.endings import endings_before
+from kshark.analysis.belief import conclude, lose_sight, situation
 from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
 from kshark.analysis.listing import Listing
 from kshark.analysis.memory import Memory, Situation
 from kshark.analysis.rules import EXPLANATIONS, REMARKS, closing
-from kshark.analysis.steps import Call, Kind, Reply, Step, next_epoch
+from kshark.analysis.steps import Call, Reply, Step
 from kshark.analysis.surroundings import Broker, Connection, End, Member
-from kshark.analysis.table import ABSENT, proved_alone, states_after
+
+#: Codes of refusals that nothing explains.
+UNEXPLAINED: Final = {Reply.NO_SESSION: "SESSION_UNKNOWN", Reply.OTHER_EPOCH: "EPOCH_REFUSED"}
 
 
 class Verdict(NamedTuple):
@@ -91,7 +93,7 @@ class Machine:
                 case Left(leave):
                     self.memory.leave = leave
                 case Blind(doubt):
-                    self._lose_sight(doubt)
+                    lose_sight(self.memory, doubt)
         yield from self._proved_since()
 
     def close(self) -> Iterator[Verdict]:
@@ -100,8 +102,11 @@ class Machine:
             if isinstance(item, Step):
                 item.settled = True
         yield from self.settle()
+        for code, argument, _ in self._pending:
+            yield Verdict(code, argument, Judgement("unknown", "end_not_seen"))
+        self._pending = []
         self.listing.end(self.memory)
-        self.memory.expected = None
+        lose_sight(self.memory, "beginning_not_seen")
 
     def _proved_since(self) -> Iterator[Verdict]:
         """Verdicts that had to wait for what the capture shows later."""
@@ -124,7 +129,8 @@ class Machine:
     # -- one step
 
     def _take(self, step: Step) -> Iterator[Verdict]:
-        now = self._situation(step)
+        later = [item for item in self._queue if isinstance(item, Step) and item.packet < step.end]
+        now = situation(self.memory, step, later)
         if step.refused:
             yield self._explain(now)
         for rule in REMARKS:
@@ -134,52 +140,7 @@ class Machine:
                 if judgement.verdict != "unknown" or not argument.is_note(rule.code):
                     yield from self._say(rule.code, argument, judgement)
         self.listing.step(now)
-        self._remember(now)
-
-    def _situation(self, step: Step) -> Situation:
-        memory = self.memory
-        self._look_for_holes(step)
-        endings = endings_before(memory, step)
-        expected = memory.expected
-        if expected is not None and endings:
-            expected = expected | {ABSENT}
-        overtaker, rivals = self._others_open(step)
-        reply = Reply.TAKEN if overtaker is not None else step.reply
-        agreeing = frozenset(state for state in expected or () if states_after(step, state, reply))
-        doubt = memory.doubt if expected is None else None
-        return Situation(step, memory, reply, expected, agreeing, doubt, endings, overtaker, rivals)
-
-    def _lose_sight(self, doubt: str) -> None:
-        self.memory.expected, self.memory.doubt = None, doubt
-        self.memory.holdings.forget()
-
-    def _look_for_holes(self, step: Step) -> None:
-        """Requests of this session may have been lost on any connection that it uses."""
-        memory = self.memory
-        since = memory.anchor.packet if memory.anchor is not None else None
-        if since is None or memory.expected is None:
-            return
-        used = [trace.last.connection for trace in memory.here.values()]
-        reason = next((reason for one in (*used, step.connection) if one.lost and (reason := one.lost.between(since, step.packet))), None)
-        if reason is not None:
-            self._lose_sight(reason)
-            if memory.opening is not None and step.connection is not memory.opening.connection:
-                memory.opening = None
-
-    def _others_open(self, step: Step) -> tuple[Step | None, tuple[Step, ...]]:
-        """The request that overtook a refused one, and all accepted ones that were open at the same time on other connections."""
-        if step.reply is not Reply.OTHER_EPOCH:
-            return None, ()
-        later = [item for item in self._queue if isinstance(item, Step) and item.packet < step.end]
-        others = [
-            other
-            for other in (*self.memory.overlapping, *later)
-            if other.connection is not step.connection and other.reply is Reply.TAKEN and other.end > step.packet
-        ]
-        overtaker = next(
-            (other for other in others if other.end < step.end and step.is_fetch and _follows(other, step) and other in later), None
-        )
-        return overtaker, tuple(others)
+        conclude(now)
 
     def _explain(self, now: Situation) -> Verdict:
         """The one finding that says why the request was refused."""
@@ -192,35 +153,7 @@ class Machine:
             if judgement.verdict != "unknown":
                 return Verdict(rule.code, argument, judgement)
             weak = weak or judgement
-        reason = weak.because if weak is not None else _why_unknown(now)
-        code = "SESSION_UNKNOWN" if now.step.reply is Reply.NO_SESSION else "EPOCH_REFUSED"
+        reason = weak.because if weak is not None else now.why_unknown
         text = "; ".join(step.story for step in (*now.known, now.step))
         argument = Argument(text, (*now.known, now.step), Needs.EXCHANGE, "unknown", because=reason)
-        return Verdict(code, argument, Judgement("unknown", reason))
-
-    def _remember(self, now: Situation) -> None:
-        """The states that are possible now, then everything else of the step."""
-        memory, step = self.memory, now.step
-        if step.any_doubt is not None:
-            self._lose_sight(step.any_doubt)
-        elif now.agreeing:
-            memory.expected = frozenset().union(*(states_after(step, state, now.reply) for state in now.agreeing))
-        else:
-            state = proved_alone(step, now.reply)
-            if state is not None:
-                if now.expected is not None:
-                    memory.holdings.forget()
-                memory.expected = frozenset({state})
-            elif now.expected is not None:
-                self._lose_sight("hidden_traffic")
-        if step.reply is Reply.TAKEN or proved_alone(step, step.reply) is not None:
-            memory.anchor = step
-        memory.remember(step, now.reply)
-
-
-def _why_unknown(now: Situation) -> str:
-    return now.doubt or now.step.any_doubt or ("unanswered" if now.agreeing else "hidden_traffic")
-
-
-def _follows(other: Step, step: Step) -> bool:
-    return other.kind is Kind.SUBSEQUENT and other.epoch == next_epoch(step.epoch)
+        return Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason))

@@ -65,6 +65,11 @@ _REPLIES: Final = {
 }
 
 
+def reply_of(error: int | None) -> Reply:
+    """What a top-level error says; None where there is no answer, or none that could be read."""
+    return Reply.SILENT if error is None else _REPLIES.get(error, Reply.UNCLEAR)
+
+
 class Batch(NamedTuple):
     """Offsets that a request acknowledges; `renews`: it only renews their locks."""
 
@@ -154,9 +159,8 @@ class Step(Call):
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""
         self.answer = answer
-        if answer is not None and answer.error is not None:
-            reply = _REPLIES.get(answer.error, Reply.UNCLEAR)
-            self.reply = Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
+        reply = reply_of(answer.error if answer is not None else None)
+        self.reply = Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""
