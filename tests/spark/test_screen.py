@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kshark.analysis import Analyzer, in_packet_order
-from kshark.model import Event, Finding
+from kshark.model import RST, SYN, Event, Finding
 from kshark.tables import Rows
 from tests.conversation import Connection, Conversation, Member, events
+from tests.packets import Tcp
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +20,7 @@ LAST_EPOCH = 2_147_483_647
 ERRORS = (0, 0, 0, 0, 0, 0, 122, 123, 133, -1, 42)
 
 
-def plain_life(dice: random.Random, member: Member) -> None:
+def plain_life(dice: random.Random, member: Member) -> Iterator[None]:
     """As a well-behaved client does, to some point."""
     start = dice.choice((0, 0, 0, 1, 7, LAST_EPOCH))
     partitions = dice.sample(range(4), dice.randint(0, 3))
@@ -30,13 +32,14 @@ def plain_life(dice: random.Random, member: Member) -> None:
         if step == 5 or dice.random() < 0.05:
             return
         asked.answered(acquisition_lock_timeout_ms=1000)
+        yield
         epoch = 1 if epoch == LAST_EPOCH else epoch + 1
     if dice.random() < 0.6:
         member.share_acknowledge(-1).answered()
     leave(dice, member)
 
 
-def wild_life(dice: random.Random, members: list[Member]) -> None:
+def wild_life(dice: random.Random, members: list[Member]) -> Iterator[None]:
     """Anything at all, on any of the member's connections."""
     epoch = 0
     for _ in range(dice.randint(1, 8)):
@@ -55,7 +58,19 @@ def wild_life(dice: random.Random, members: list[Member]) -> None:
                 epoch = sent + 1
         if dice.random() < 0.05:
             member.connection.talk.pause(61)
+        if dice.random() < 0.1:
+            refuse(dice, member.connection.talk)
+        if dice.random() < 0.1:
+            dice.choice(members).connection.tcp.reset(1)
+        yield
     leave(dice, members[0])
+
+
+def refuse(dice: random.Random, talk: Conversation) -> None:
+    """The broker takes no new connection, or resets one that it has."""
+    tcp = Tcp(talk.wire, f"10.0.0.2:{dice.randrange(20_000, 60_000)}", "10.0.0.9:9092")
+    tcp._send(0, SYN)
+    tcp._send(1, RST)
 
 
 def leave(dice: random.Random, member: Member) -> None:
@@ -68,17 +83,22 @@ def leave(dice: random.Random, member: Member) -> None:
 
 
 def conversation(seed: int) -> list[Event]:
-    """A few members, of whom about half behave; packets are missing now and then."""
+    """A few members at the same time, of whom about half behave; packets are missing now and then."""
     dice = random.Random(seed)
     talk = Conversation(release=dice.choice((None, "4.0", "4.1", "4.2")))
+    lives: list[Iterator[None]] = []
     for number in range(dice.randint(2, 5)):
         first: Connection = talk.connection(introduced=dice.random() < 0.8, from_syn=dice.random() < 0.9)
         member = talk.member(f"m{number}", connection=first, joined=dice.random() < 0.7)
         if dice.random() < 0.5:
-            plain_life(dice, member)
+            lives.append(plain_life(dice, member))
         else:
             others = [member.on(talk.connection(dice.choice(("10.0.0.9:9092", "10.0.0.8:9092")))) for _ in range(dice.randint(0, 2))]
-            wild_life(dice, [member, *others])
+            lives.append(wild_life(dice, [member, *others]))
+    while lives:
+        life = dice.choice(lives)
+        if next(life, "over") == "over":
+            lives.remove(life)
     lost = [n for n, _ in talk.packets() if dice.random() < 0.02] if dice.random() < 0.5 else []
     return events(talk.without_packets(lost))
 
