@@ -87,6 +87,8 @@ class Listing:
         opens = step.opens and _may_open(step)
         if opens:
             self._finish(self._unasked(now.memory, step.packet) or Closing(step.end, step.end_ns, "reopened"))
+        if self._current is None and not opens and (step.reply is Reply.UNTOUCHED or not step.is_named):
+            return
         session = self._current or self._begin(step, opened=opens)
         self._count(session, step)
         if session.steps is not UNSET:
@@ -160,7 +162,7 @@ class Listing:
 
 
 def _may_open(step: Step) -> bool:
-    return step.reply in (Reply.TAKEN, Reply.UNCLEAR)
+    return step.reply is Reply.TAKEN or (step.reply is Reply.UNCLEAR and step.is_named)
 
 
 def _found_by(now: Situation) -> Closing | None:

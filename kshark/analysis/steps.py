@@ -16,6 +16,8 @@ NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge"
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
+#: Characters of a member id that brokers take.
+LONGEST_MEMBER_ID: Final = 36
 #: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
 LAST_EPOCH: Final = 2_147_483_647
 
@@ -176,6 +178,11 @@ class Step(Call):
     def opens(self) -> bool:
         """Whether it asks for a new session."""
         return self.epoch == 0 and self.api_key == SHARE_FETCH
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its member id is one that a broker takes. Kafka: KafkaApis.isMemberIdValid."""
+        return self.member_id is not None and 0 < len(self.member_id) <= LONGEST_MEMBER_ID
 
     @property
     def refused(self) -> bool:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kshark.analysis.evidence import Argument, Needs
 from kshark.analysis.memory import Situation
 from kshark.analysis.rules.registry import rule
 from kshark.analysis.steps import Kind, Reply
-
-#: Characters of a member id that brokers take. Kafka: KafkaApis.isMemberIdValid.
-LONGEST_MEMBER_ID: Final = 36
 
 
 @rule("ACK_IN_INITIAL_FETCH")
@@ -47,9 +42,7 @@ def listed_twice(now: Situation) -> Argument | None:
 def named_badly(now: Situation) -> Argument | None:
     """Null, empty, or longer than a broker takes."""
     step = now.step
-    if step.member_id and len(step.member_id) <= LONGEST_MEMBER_ID:
-        return None
-    if step.reply not in (Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED):
+    if step.is_named or step.reply not in (Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED):
         return None
     what = "null" if step.member_id is None else f"{len(step.member_id)} characters long"
     return Argument(f"{step.story}; its member id is {what}", (step,), Needs.EXCHANGE)
