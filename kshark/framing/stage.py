@@ -83,11 +83,24 @@ class Framing:
             else:
                 careful.append(item)
         for stream in touched:
-            stream.cut(self._cuts, self._told.append)
-            if stream.searching:
-                self._watch(self._talks[stream.flow.id], stream.ready[-1] if stream.ready else self._packet)
-        for step in sorted(_steps(careful), key=lambda step: step[0]):
-            self._carefully(*step)
+            self._cut_plainly(stream)
+        settled: list[Stream] = []
+        for packet, item, index in sorted(_steps(careful), key=lambda step: step[0]):
+            if isinstance(item, Run) and item.flow.service == "kafka" and item.flow.id not in self._careful and item.flow.id not in gapped:
+                # recognised a moment ago: the rest of the batch is cut at once
+                stream = self._talks[item.flow.id].streams[item.side]
+                stream.take_piece(item.data[index], item.packet[index], item.time_ns[index], packet, item.ready_ns[index])
+                settled.append(stream)
+            else:
+                self._carefully(packet, item, index)
+        for stream in settled:
+            self._cut_plainly(stream)
+
+    def _cut_plainly(self, stream: Stream) -> None:
+        stream.cut(self._cuts, self._told.append)
+        talk = self._talks.get(stream.flow.id)
+        if stream.searching and talk is not None:
+            self._watch(talk, stream.ready[-1] if stream.ready else self._packet)
 
     def _plainly(self, talk: Talk, item: Gap | Opened | HalfClosed | Closed) -> None:
         if isinstance(item, Closed):

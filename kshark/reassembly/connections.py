@@ -17,6 +17,8 @@ from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Open
 _MASK = 0xFFFFFFFF
 #: How far from the sequence number due a segment may lie; what is farther belongs to no window (RFC 7323: 1 GiB).
 _WINDOW = 1 << 30
+#: Longer than any handshake.
+_HANDSHAKE_NS = 3_000_000_000
 
 
 def ahead(a: int, b: int) -> int:
@@ -35,6 +37,11 @@ class Run:
     time_ns: list[int]
     ready: list[int]
     ready_ns: list[int]
+    #: Whether more pieces may still be added; a run handed on grows no more.
+    open: bool = False
+
+    def done(self) -> None:
+        self.open = False
 
 
 Item = Run | Gap | Weird | Opened | HalfClosed | Closed
@@ -94,13 +101,14 @@ class Connection:
         """The first packet that waits behind a hole."""
         return min(late.packet for side in self.sides for late in side.late)
 
-    def is_another(self, side: Side, seq: int, flags: int) -> bool:
+    def is_another(self, side: Side, seq: int, time_ns: int) -> bool:
         """Whether this SYN begins a new connection on the same ports."""
         here = self.sides[side]
         if self.closed:
             return True
         if here.isn is not None:
-            return here.isn != seq
+            # the same number again long after data: nobody retransmits a SYN then, somebody repeats a capture
+            return here.isn != seq or (here.place > 0 and abs(time_ns - self.flow.first_time_ns) > _HANDSHAKE_NS)
         # a SYN behind the data it opened was only reordered
         return here.next is not None and ahead(here.next, seq) != here.place + 1
 
@@ -142,6 +150,40 @@ class Connection:
         if payload or missing:
             self._data(here, side, packet, time_ns, clock_ns, seq, payload, missing, out)
         self._finish(side, packet, time_ns, out)
+
+    def next_is(self, side: Side, seq: int) -> bool:
+        """Whether a plain segment with this number is simply the next one."""
+        return not self.closed and self.sides[side].next == seq and not self.holed
+
+    def extend(self, side: Side, packet: int, time_ns: int, ack: int, payload: bytes, out: list[Item]) -> None:
+        """`feed` for such a segment."""
+        flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
+        flow.last_packet, flow.last_time_ns = packet, time_ns
+        if there.next is None:
+            if flow.begun[side] and here.place == 0:
+                there.next, flow.begun[1 - side] = ack, True
+        else:
+            there.acked = ack
+        if not payload:
+            return
+        run = here.run
+        if run is None or not run.open:
+            run = here.run = Run(flow, side, [], [], [], [], [], open=True)
+            out.append(run)
+        size = len(payload)
+        run.data.append(payload)
+        run.packet.append(packet)
+        run.time_ns.append(time_ns)
+        run.ready.append(packet)
+        run.ready_ns.append(time_ns)
+        flow.stream_bytes[side] += size
+        assert here.next is not None
+        here.next = (here.next + size) & _MASK
+        here.place += size
+        here.last_packet = here.last_ready = packet
+        here.last_ready_ns = time_ns
+        if here.fin is not None:
+            self._finish(side, packet, time_ns, out)
 
     def _syn(self, side: Side, seq: int, flags: int) -> None:
         here = self.sides[side]
@@ -239,8 +281,8 @@ class Connection:
             ready, ready_ns = here.last_ready, here.last_ready_ns
         if payload:
             run = here.run
-            if run is None:
-                run = here.run = Run(self.flow, side, [], [], [], [], [])
+            if run is None or not run.open:
+                run = here.run = Run(self.flow, side, [], [], [], [], [], open=True)
                 out.append(run)
             run.data.append(payload)
             run.packet.append(late.packet)

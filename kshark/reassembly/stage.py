@@ -18,6 +18,7 @@ from kshark.reassembly.connections import Connection, Item, Run
 
 _MASK = 0xFFFFFFFF
 _SPECIAL = SYN | FIN | RST
+_ALL = SYN | FIN | RST | ACK
 
 
 class Reassembly:
@@ -29,7 +30,6 @@ class Reassembly:
         self._clock_ns = 0
         self._packet = 0
         self._holed: dict[int, Connection] = {}
-        self._touched: list[Connection] = []
 
     def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Item]:
         out: list[Item] = []
@@ -49,12 +49,11 @@ class Reassembly:
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
             connection.expire(self._clock_ns, out)
-            self._touched.append(connection)
             if not connection.holed:
                 del self._holed[pair]
-        for connection in self._touched:
-            connection.sides[0].run = connection.sides[1].run = None
-        self._touched.clear()
+        for item in out:
+            if isinstance(item, Run):
+                item.done()
         if len(self._connections) > limits.FLOWS:
             self._forget(out)
         return out
@@ -123,19 +122,18 @@ class Reassembly:
             segments.missing[rows].tolist(),
             strict=True,
         )
-        touched: set[int] = set()
         for path, packet, time_ns, clock_ns, seq, ack, flags, offset, length, missing in columns:
             pair = path >> 1
             side: Side = 1 if path & 1 else 0
             connection = self._connections.get(pair)
-            if connection is None or (flags & SYN and connection.is_another(side, seq, flags)):
+            # 1 us instead of 5 for a segment that is simply the next one: short connections consist of little else
+            if connection is not None and flags & _ALL == ACK and not missing and connection.next_is(side, seq):
+                connection.extend(side, packet, time_ns, ack, buffer[offset : offset + length], out)
+                continue
+            if connection is None or (flags & SYN and connection.is_another(side, seq, time_ns)):
                 if connection is not None:
                     connection.end("reused", packet, time_ns, side, out)
                 connection = self._open(pair, packet, time_ns, ends[pair], out)
-                touched.discard(pair)
-            if pair not in touched:
-                touched.add(pair)
-                self._touched.append(connection)
             connection.feed(side, packet, time_ns, clock_ns, seq, ack, flags, buffer[offset : offset + length], missing, out)
             if connection.holed:
                 self._holed[pair] = connection
