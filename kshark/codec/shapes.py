@@ -16,6 +16,8 @@ from kshark.schema import FIXED, VARYING, Field, Layout
 
 #: Attribute and JSON key of the tagged fields that the schema does not know: their tags as text, their bytes.
 UNKNOWN_TAGS: Final = "_tagged"
+#: What a field of bytes holds stands beside it under its name with this at the end (kshark.embedded puts it there).
+DECODED: Final = "_decoded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,8 @@ class Slot:
 class Shape:
     """A struct on the wire: its slots in order, then, where flexible, a section of tagged fields. `make` is the class of its values.
 
-    The class has the slots as attributes in wire order, then the tagged fields by tag and `_tagged`, which are UNSET when absent.
+    The class has the slots as attributes in wire order, then the tagged fields by tag, what fields of bytes hold, and `_tagged`, all of
+    which are UNSET when absent.
     """
 
     name: str
@@ -66,6 +69,7 @@ def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
     tags = {tag: _slot(f, version, flexible, name) for tag, f in sorted(field.by_tag(version).items())} if flexible else {}
     attributes: list[Any] = [(slot.name, Any) for slot in slots]
     attributes += [(slot.name, Any, msgspec.UNSET) for slot in tags.values()]
+    attributes += [(slot.name + DECODED, Any, msgspec.UNSET) for slot in (*slots, *tags.values()) if slot.type == "bytes"]
     if flexible:
         attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
     make = msgspec.defstruct(name, attributes, module=__name__, gc=False)

@@ -1,6 +1,7 @@
 """Values to bytes: dicts of plain values, or bodies as the readers make them, in the layout of one version.
 
-What a reader made of canonical bytes gives the same bytes back. A value that does not fit raises EncodeError with the field's path.
+What a reader made of canonical bytes gives the same bytes back; what was decoded of its fields of bytes is passed over, the bytes count.
+A value that does not fit raises EncodeError with the field's path.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _spells(shape: Shape, value: Any) -> bool:
     if fields is None:
         return False
     due = {slot.name for slot in shape.slots}
-    if not due <= fields.keys() or fields.keys() - due - {slot.name for slot in shape.tags.values()} - {UNKNOWN_TAGS}:
+    if not due <= fields.keys() or fields.keys() - set(shape.make.__struct_fields__):
         return False
     for slot in shape.slots:
         inner = slot.shape or (slot.element and slot.element.shape)
@@ -101,8 +102,7 @@ class _Sheet:
         fields = _fields(value)
         if fields is None:
             raise self._refuse(f"takes a dict, not {_shown(value)}")
-        tagged = {slot.name for slot in shape.tags.values()} | ({UNKNOWN_TAGS} if shape.flexible else set())
-        for name in fields.keys() - {slot.name for slot in shape.slots} - tagged:
+        for name in fields.keys() - set(shape.make.__struct_fields__):
             raise self._refuse(f"{shape.name} has no field {name!r} in this version")
         for slot in shape.slots:
             self._named(slot, fields[slot.name] if slot.name in fields else _default(slot))
