@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -57,12 +60,14 @@ def check(rows: DataFrame, captures: list[str], buckets: int) -> dict[str, Check
     checked = {capture: Checked() for capture in captures}
     for count in counted(rows).collect():
         checked[count.capture].exchanges, checked[count.capture].gaps = count.exchanges, count.gaps
-    for found in sorted(found_in(rows, buckets).collect(), key=lambda row: row.bucket):
-        capture = checked[found.capture]
-        if found.finding is not None:
-            capture.findings.append(msgspec.json.decode(found.finding, type=Finding))
+    found: dict[str, dict[int, Counter[bytes]]] = {capture: defaultdict(Counter) for capture in captures}
+    for row in found_in(rows, buckets).collect():
+        if row.finding is not None:
+            found[row.capture][row.bucket][bytes(row.finding)] += 1
         else:
-            capture.sessions += found.sessions
-    for capture in checked.values():
-        capture.findings = in_packet_order(capture.findings)
+            checked[row.capture].sessions += row.sessions
+    for capture, by_bucket in found.items():
+        # what is common to all members, every bucket has found: it counts once
+        once = reduce(or_, by_bucket.values(), Counter[bytes]())
+        checked[capture].findings = in_packet_order(msgspec.json.decode(one, type=Finding) for one in once.elements())
     return checked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kshark.analysis import Analyzer, in_packet_order
 from kshark.model import RST, SYN, Event, Finding
 from kshark.tables import Rows
-from tests.conversation import Connection, Conversation, Member, events
+from tests.conversation import Asked, Connection, Conversation, Member, events
 from tests.packets import Tcp
 
 pytestmark = pytest.mark.spark
@@ -145,3 +146,20 @@ def test_whoever_has_a_finding_is_suspicious(spark: Any, first: int) -> None:
     for name, (findings, summary) in expected.items():
         assert checked[name].findings == findings, name
         assert checked[name].seen == {key: summary[key] for key in ("sessions", "exchanges", "gaps")}, name
+
+
+def test_what_every_bucket_sees_is_said_once(spark: Any) -> None:
+    from spark_analysis.check import check
+
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(epoch=0).answered()
+    header = struct.pack(">hhih", 78, 1, 77, 2) + b"c1\0"
+    body = header + b"\x02g\x17" + b"cut"
+    packets = a.connection.tcp.client(struct.pack(">i", len(body)) + body)
+    Asked(a.connection, "ShareFetch", 78, 1, 77, packets).answered(122)
+
+    happened = events(talk)
+    expected, _ = analyzed(happened)
+    assert [finding.cause for finding in expected] == ["unknown"]
+    assert check(rows_of(spark, {"talk": happened}), ["talk"], 4)["talk"].findings == expected
