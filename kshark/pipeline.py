@@ -54,6 +54,8 @@ class Engine:
             yield from self._exchange.turn()
 
     def close(self) -> Iterator[list[Event]]:
+        if held := list(self.link.close()):
+            yield held
         for event in self._framing.close():
             yield from self._exchange.feed(event)
         yield from self._exchange.turn()

@@ -1,0 +1,7 @@
+"""Writes all golden files anew: look at the differences before they are committed."""
+
+from tests.golden.writer import CAPTURES_TOLD, write
+
+for capture in CAPTURES_TOLD:
+    write(capture)
+    print(capture.name)
