@@ -232,11 +232,10 @@ class ExchangeStage:
         waiting = connection.open
         if waiting and waiting[0].correlation_id == correlation_id:
             return waiting.popleft(), None
-        for place, request in enumerate(waiting):
-            if request.correlation_id == correlation_id:
-                break
-        else:
+        place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
+        if place is None:
             return None, None
+        request = waiting[place]
         if not connection.answers_lost:
             del waiting[place]
             return request, "RESPONSE_OUT_OF_ORDER"
@@ -324,13 +323,9 @@ class ExchangeStage:
             for request in connection.open:
                 if closed.how != "capture":
                     asked = request.message
-                    self._page.append(
-                        Weird(
-                            "REQUEST_UNANSWERED", "exchange", closed.packet, closed.time_ns,
-                            f"{asked.api} with correlation id {asked.correlation_id} in packet {asked.packet}",
-                            asked.flow, closed.flow.client_side, asked.packet,
-                        )  # fmt: skip
-                    )
+                    text = f"{asked.api} with correlation id {asked.correlation_id} in packet {asked.packet}"
+                    where = (asked.flow, closed.flow.client_side, asked.packet)
+                    self._page.append(Weird("REQUEST_UNANSWERED", "exchange", closed.packet, closed.time_ns, text, *where))
                 self._give_up(connection, request, None)
         self._page.append(closed)
 

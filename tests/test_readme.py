@@ -22,7 +22,8 @@ def test_a_command_prints_what_the_readme_shows(command: str, output: str) -> No
     if output.startswith("$"):
         pytest.skip("a list of commands without output")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(command.split(), capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PATH": path}, timeout=60, check=False)
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(command.split(), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
     printed = done.stdout.rstrip("\n").split("\n")
     parts = [part.strip("\n").split("\n") for part in output.split("\n...\n")]
     assert printed[: len(parts[0])] == parts[0]
