@@ -364,4 +364,3 @@ def _request_header(decoder: Decoder, buffer: bytes, start: int, end: int) -> tu
     if at > end:
         return end, client_id, "BODY_TOO_SHORT"
     return at, client_id, None
-

@@ -54,7 +54,8 @@ class Engine:
             yield from self._exchange.turn()
 
     def close(self) -> Iterator[list[Event]]:
-        if held := list(self.link.close()):
+        held: list[Event] = list(self.link.close())
+        if held:
             yield held
         for event in self._framing.close():
             yield from self._exchange.feed(event)

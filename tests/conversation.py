@@ -1,10 +1,10 @@
 """Conversations between share-group members and brokers, as real packets: what tests say in Kafka's words, kshark reads from the wire.
 
-    talk = Conversation()
-    a = talk.member("a", group="g")
-    a.share_fetch(epoch=0).answered()
-    late = a.share_fetch(epoch=3).answered(INVALID_SHARE_SESSION_EPOCH)
-    assert findings(talk) == [violation("EPOCH_SKIP_AHEAD", blame="client", at=late)]
+talk = Conversation()
+a = talk.member("a", group="g")
+a.share_fetch(epoch=0).answered()
+late = a.share_fetch(epoch=3).answered(INVALID_SHARE_SESSION_EPOCH)
+assert findings(talk) == [violation("EPOCH_SKIP_AHEAD", blame="client", at=late)]
 """
 
 from __future__ import annotations
