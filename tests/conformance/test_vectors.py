@@ -2,73 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
 from kshark.codec import compile_reader, compile_writer, interpret, plain
-from kshark.codec.shapes import UNKNOWN_TAGS, Shape, Slot, shape_of
 from kshark.registry import Registry
-from kshark.schema import Layout
+from tests.conformance.values import Vector
 from tests.shared import shared
-
-ZEROS: dict[str, Any] = {"bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b""}
-
-
-@dataclass(frozen=True)
-class Vector:
-    """A message's bytes and its value as Kafka writes it in JSON, made ours by the shape."""
-
-    name: str
-    layout: Layout
-    version: int
-    data: bytes
-    json_value: dict[str, Any]
-    unknown_tags: dict[str, bytes]
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """The value with every untagged field, and the tagged ones that are not at their default."""
-        value = of_struct(shape_of(self.layout, self.version), self.json_value)
-        return value | ({UNKNOWN_TAGS: self.unknown_tags} if self.unknown_tags else {})
-
-
-def of_struct(shape: Shape, found: dict[str, Any]) -> dict[str, Any]:
-    by_name = {name.lower(): value for name, value in found.items()}
-    value = {slot.name: of_slot(slot, by_name[folded(slot)]) if folded(slot) in by_name else default(slot) for slot in shape.slots}
-    for slot in shape.tags.values():
-        if folded(slot) in by_name and (tagged := of_slot(slot, by_name[folded(slot)])) != default(slot):
-            value[slot.name] = tagged
-    return value
-
-
-def folded(slot: Slot) -> str:
-    return slot.name.replace("_", "")
-
-
-def of_slot(slot: Slot, found: Any) -> Any:
-    if found is None:
-        return None
-    if slot.shape is not None:
-        return of_struct(slot.shape, found)
-    if slot.element is not None:
-        return [of_slot(slot.element, item) for item in found]
-    if slot.type in ("bytes", "records"):
-        return base64.b64decode(found)
-    return float(found) if slot.type == "float64" else found
-
-
-def default(slot: Slot) -> Any:
-    if slot.default is not None:
-        return slot.default
-    if slot.shape is not None and not slot.nullable:
-        return of_struct(slot.shape, {})
-    return [] if slot.element is not None else ZEROS.get(slot.type, 0)
 
 
 def vectors() -> Iterator[Vector]:
