@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe (API 69): state, members and assignments of consumer groups of the new protocol."""
 
-from dissectors.enums import ErrorCode, MemberType
+from dissectors.enums import AclOperation, ErrorCode, MemberType
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct, uuid
 
-topic_partitions = struct(uuid("topic_id"), string("topic_name"), array("partitions", int32()))
+topic_partitions = struct(uuid("topic_id", name_in="topic_name"), string("topic_name"), array("partitions", int32()))
 member = struct(
     string("member_id"),
     string("instance_id", nullable="0+"),
@@ -26,7 +26,7 @@ described_group = struct(
     int32("assignment_epoch"),
     string("assignor_name"),
     array("members", member),
-    int32("authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+    int32("authorized_operations", default=-2147483648, enum=AclOperation, bits=True),
 )
 
 DISSECTOR = api(

@@ -19,7 +19,7 @@ creatable_topic_configs = struct(
 )
 creatable_topic_result = struct(
     string("name"),
-    uuid("topic_id", versions="7+"),
+    uuid("topic_id", versions="7+", name_in="name"),
     int16("error_code", enum=ErrorCode),
     string("error_message", versions="1+", nullable="1+"),
     int16("topic_config_error_code", versions="5+", tag=0, enum=ErrorCode),

@@ -5,7 +5,7 @@ from kshark.schema import api, array, int16, int32, string, struct, uuid
 
 response_topic = struct(
     string("topic_name"),
-    uuid("topic_id"),
+    uuid("topic_id", name_in="topic_name"),
     int16("error_code", enum=ErrorCode),
     string("error_message", nullable="0+"),
 )

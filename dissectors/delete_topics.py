@@ -5,7 +5,7 @@ from kshark.schema import api, array, int16, int32, string, struct, uuid
 
 deletable_topic_result = struct(
     string("name", nullable="6+"),
-    uuid("topic_id", versions="6+"),
+    uuid("topic_id", versions="6+", name_in="name"),
     int16("error_code", enum=ErrorCode),
     string("error_message", versions="5+", nullable="5+"),
 )

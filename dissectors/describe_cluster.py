@@ -1,6 +1,6 @@
 """DescribeCluster (API 60): brokers or controllers of the cluster, and which of them is the controller."""
 
-from dissectors.enums import EndpointType, ErrorCode
+from dissectors.enums import AclOperation, EndpointType, ErrorCode
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct
 
 broker = struct(
@@ -30,6 +30,6 @@ DISSECTOR = api(
         string("cluster_id"),
         int32("controller_id", default=-1),
         array("brokers", broker),
-        int32("cluster_authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+        int32("cluster_authorized_operations", default=-2147483648, enum=AclOperation, bits=True),
     ),
 )

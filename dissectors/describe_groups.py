@@ -1,6 +1,6 @@
 """DescribeGroups (API 15): state, members and assignments of classic groups."""
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import AclOperation, ErrorCode
 from kshark.schema import api, array, boolean, bytes_, int16, int32, string, struct
 
 described_group_member = struct(
@@ -19,7 +19,7 @@ described_group = struct(
     string("protocol_type"),
     string("protocol_data"),
     array("members", described_group_member),
-    int32("authorized_operations", versions="3+", default=-2147483648, about="one bit for each AclOperation"),
+    int32("authorized_operations", versions="3+", default=-2147483648, enum=AclOperation, bits=True),
 )
 
 DISSECTOR = api(

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (API 75): the partitions of topics, page by page."""
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import AclOperation, ErrorCode
 from kshark.schema import api, array, boolean, int16, int32, string, struct, uuid
 
 partition = struct(
@@ -17,10 +17,10 @@ partition = struct(
 response_topic = struct(
     int16("error_code", enum=ErrorCode),
     string("name", nullable="0+"),
-    uuid("topic_id"),
+    uuid("topic_id", name_in="name"),
     boolean("is_internal"),
     array("partitions", partition),
-    int32("topic_authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+    int32("topic_authorized_operations", default=-2147483648, enum=AclOperation, bits=True),
 )
 
 DISSECTOR = api(

@@ -17,7 +17,7 @@ partition_snapshot_response = struct(
     struct(int32("leader_id"), int32("leader_epoch"), name="current_leader", tag=0),
     int64("size"),
     int64("position"),
-    records("unaligned_records"),
+    records("unaligned_records", aligned=False),
 )
 
 DISSECTOR = api(

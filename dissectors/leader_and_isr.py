@@ -19,7 +19,7 @@ partition_state = struct(
 )
 topic_state = struct(
     string("topic_name"),
-    uuid("topic_id", versions="5+"),
+    uuid("topic_id", versions="5+", name_in="topic_name"),
     array("partition_states", partition_state),
 )
 partition_error = struct(

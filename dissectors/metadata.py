@@ -1,6 +1,6 @@
 """Metadata (API 3): who is in the cluster and which broker leads which partition."""
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import AclOperation, ErrorCode
 from kshark.schema import api, array, boolean, int16, int32, string, struct, uuid
 
 broker = struct(
@@ -21,10 +21,10 @@ partition = struct(
 response_topic = struct(
     int16("error_code", enum=ErrorCode),
     string("name", nullable="12+"),
-    uuid("topic_id", versions="10+"),
+    uuid("topic_id", versions="10+", name_in="name"),
     boolean("is_internal", versions="1+"),
     array("partitions", partition),
-    int32("topic_authorized_operations", versions="8+", default=-2147483648, about="one bit for each AclOperation"),
+    int32("topic_authorized_operations", versions="8+", default=-2147483648, enum=AclOperation, bits=True),
 )
 
 DISSECTOR = api(
@@ -44,7 +44,7 @@ DISSECTOR = api(
         string("cluster_id", versions="2+", nullable="2+"),
         int32("controller_id", versions="1+", default=-1),
         array("topics", response_topic),
-        int32("cluster_authorized_operations", versions="8-10", default=-2147483648, about="one bit for each AclOperation"),
+        int32("cluster_authorized_operations", versions="8-10", default=-2147483648, enum=AclOperation, bits=True),
         int16("error_code", versions="13+", enum=ErrorCode),
     ),
 )

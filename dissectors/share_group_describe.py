@@ -1,6 +1,6 @@
 """ShareGroupDescribe (API 77): state, members and assignments of share groups."""
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import AclOperation, ErrorCode
 from kshark.schema import api, array, boolean, int16, int32, string, struct, uuid
 
 member = struct(
@@ -11,7 +11,7 @@ member = struct(
     string("client_host"),
     array("subscribed_topic_names", string()),
     struct(
-        array("topic_partitions", struct(uuid("topic_id"), string("topic_name"), array("partitions", int32()))),
+        array("topic_partitions", struct(uuid("topic_id", name_in="topic_name"), string("topic_name"), array("partitions", int32()))),
         name="assignment",
     ),
 )
@@ -24,7 +24,7 @@ described_group = struct(
     int32("assignment_epoch"),
     string("assignor_name"),
     array("members", member),
-    int32("authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+    int32("authorized_operations", default=-2147483648, enum=AclOperation, bits=True),
 )
 
 DISSECTOR = api(

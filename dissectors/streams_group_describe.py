@@ -1,6 +1,6 @@
 """StreamsGroupDescribe (API 89): state, members, tasks and topology of Kafka Streams groups."""
 
-from dissectors.enums import ErrorCode, TopologyDescriptionStatus
+from dissectors.enums import AclOperation, ErrorCode, TopologyDescriptionStatus
 from dissectors.streams_structs import endpoint, key_value, task_ids, task_offset, topic_info, topology_description
 from kshark.schema import api, array, boolean, int8, int16, int32, named, string, struct
 
@@ -42,7 +42,7 @@ described_group = struct(
     int32("assignment_epoch"),
     struct(int32("epoch"), array("subtopologies", subtopology, nullable="0+"), name="topology", nullable="0+"),
     array("members", member),
-    int32("authorized_operations", default=-2147483648, about="one bit for each AclOperation"),
+    int32("authorized_operations", default=-2147483648, enum=AclOperation, bits=True),
     named("topology_description", topology_description, versions="1+", nullable="1+"),
     int8("topology_description_status", versions="1+", enum=TopologyDescriptionStatus),
     string("assignor_name", versions="1+", nullable="1+"),

@@ -16,7 +16,7 @@ partition_state = struct(
 )
 topic_state = struct(
     string("topic_name"),
-    uuid("topic_id", versions="7+"),
+    uuid("topic_id", versions="7+", name_in="topic_name"),
     array("partition_states", partition_state),
 )
 endpoint = struct(

@@ -5,7 +5,7 @@ All of it is data; kshark.embedded obeys it. Bytes inside a structure may hold s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -73,3 +73,19 @@ class Place:
     control: Log | None = None
     call: Mapping[str, str] = field(default_factory=dict)
     certain: bool = True
+
+
+def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:
+    """Every layout that the places can hold, at any depth, with the record type that stands for it (None: it is no record)."""
+    for place in places:
+        for holding in (*place.holds.values(), *((place.control,) if place.control else ())):
+            match holding:
+                case Structure(layout, _, inside):
+                    yield None, layout
+                    yield from structures(inside)
+                case Log(types):
+                    for number, (key, value) in types.items():
+                        if key is not None:
+                            yield number, key
+                        yield number, value.layout
+                        yield from structures(value.inside)

@@ -83,7 +83,9 @@ class Field:
 
     `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag`
     set) stands in the tagged-field section in the versions `tagged`; `default` is what an absent one means, None: the type's zero.
-    `flexible` narrows the layout's flexible versions for this field alone (the request header's client_id never is).
+    `flexible` narrows the layout's flexible versions for this field alone (the request header's client_id never is). `name_in`: an id,
+    and the field beside it that has the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`: each bit
+    of the number stands for a member of `enum`.
     """
 
     name: str
@@ -98,6 +100,9 @@ class Field:
     flexible: Versions = ALWAYS
     element: Field | None = None
     fields: tuple[Field, ...] = ()
+    name_in: str = ""
+    aligned: bool = True
+    bits: bool = False
 
     def in_wire_order(self, version: int) -> tuple[Field, ...]:
         """A struct's untagged fields of that version."""
@@ -122,6 +127,9 @@ def _field(
     flexible: str = "0+",
     element: Field | None = None,
     fields: tuple[Field, ...] = (),
+    name_in: str = "",
+    aligned: bool = True,
+    bits: bool = False,
 ) -> Field:
     if name and not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise SchemaError(f"field name {name!r} is not snake_case")
@@ -133,10 +141,11 @@ def _field(
         raise SchemaError(f"field {name!r}: {type} cannot be null")
     if default is not None and not _fits(type, default):
         raise SchemaError(f"field {name!r}: {default!r} is no default of {type}")
+    if (name_in and type != "uuid") or (not aligned and type != "records") or (bits and (enum is None or type == "array")):
+        raise SchemaError(f"field {name!r}: name_in is for ids, aligned for records, bits for numbers with an enum")
     where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
-    return Field(
-        name, type, versions_of(versions), versions_of(nullable), tag, where, default, about, enum, versions_of(flexible), element, fields
-    )
+    every, null, compact = versions_of(versions), versions_of(nullable), versions_of(flexible)
+    return Field(name, type, every, null, tag, where, default, about, enum, compact, element, fields, name_in, aligned, bits)
 
 
 def _fits(type: str, default: Any) -> bool:
@@ -204,6 +213,9 @@ def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
             raise SchemaError(f"struct {name or '(element)'}: tag {f.tag} for {tags[f.tag].name!r} and {f.name!r}")
         if f.tag is not None:
             tags[f.tag] = f
+    for f in fields:
+        if f.name_in and f.name_in not in seen:
+            raise SchemaError(f"struct {name or '(element)'}: {f.name!r} has its name in {f.name_in!r}, which is not there")
     return _field("struct", name, fields=fields, **attributes)
 
 

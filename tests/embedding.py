@@ -5,7 +5,8 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from dissectors.embedded.places import PLACES, TOPIC_NAMES
+from dissectors.embedded.places import PLACES
+from dissectors.topics import TOPIC_NAMES
 from kshark import encode
 from kshark.codec import compile_reader, compile_writer
 from kshark.embedded import Companion, companions
@@ -36,7 +37,7 @@ def body(key: int, version: int, kind: str, **value: Any) -> Any:
     assert api is not None
     layout = api.request if kind == "request" else api.response
     data = encode(key, version, kind, value)  # type: ignore[arg-type]
-    made, _ = compile_reader(layout, version, records=lambda b, start, end: opened(b[start:end])[0])(data, 0)
+    made, _ = compile_reader(layout, version, records=lambda b, start, end, aligned=True: opened(b[start:end], aligned=aligned)[0])(data, 0)
     return made
 
 

@@ -3,7 +3,7 @@
 from dissectors.enums import ConfigResourceType, LeaderRecoveryState
 from kshark.schema import array, int8, int32, layout, string, struct, uuid
 
-TOPIC = layout("TopicRecord", versions="0", flexible="0+", fields=struct(string("name"), uuid("topic_id")))
+TOPIC = layout("TopicRecord", versions="0", flexible="0+", fields=struct(string("name"), uuid("topic_id", name_in="name")))
 
 REMOVE_TOPIC = layout("RemoveTopicRecord", versions="0", flexible="0+", fields=struct(uuid("topic_id")))
 

@@ -29,7 +29,7 @@ PARTITION_METADATA_VALUE = layout(
         array(
             "topics",
             struct(
-                uuid("topic_id"),
+                uuid("topic_id", name_in="topic_name"),
                 string("topic_name"),
                 int32("num_partitions"),
                 array("partition_metadata", struct(int32("partition"), array("racks", string()))),

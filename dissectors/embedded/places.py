@@ -21,9 +21,6 @@ LOGS: Final = {
     "__remote_log_metadata": REMOTE_LOG_METADATA,
 }
 
-#: The metadata topic has the same id in every cluster. Kafka: Uuid.METADATA_TOPIC_ID.
-TOPIC_NAMES: Final = {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
-
 PLACES: Final = {
     (0, "request"): (Place("topic_data.partition_data.records", LOGS, by=("name", "topic_id"), control=CONTROL),),
     (1, "response"): (Place("responses.partitions.records", LOGS, by=("topic", "topic_id"), control=CONTROL),),

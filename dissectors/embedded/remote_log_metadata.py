@@ -4,7 +4,7 @@ from dissectors.embedded.states import RemotePartitionDeleteState, RemoteSegment
 from kshark.places import Log, Numbers, Structure
 from kshark.schema import array, boolean, bytes_, int8, int32, int64, layout, named, string, struct, uuid
 
-topic_id_partition = struct(string("name"), uuid("id"), int32("partition"))
+topic_id_partition = struct(string("name"), uuid("id", name_in="name"), int32("partition"))
 segment_id = struct(named("topic_id_partition", topic_id_partition), uuid("id"))
 leader_epoch = struct(int32("leader_epoch"), int64("offset"))
 

@@ -12,8 +12,8 @@ member_key = struct(string("group_id"), string("member_id"))
 #: Only 3.9 and 4.0 wrote type 9; KIP-932 was not released then, and its layout changed in between.
 PARTITION_METADATA_KEY = layout("ShareGroupPartitionMetadataKey", versions="0", flexible="none", fields=group_key)
 
-topic_partitions = struct(uuid("topic_id"), string("topic_name"), array("partitions", int32()))
-topic = struct(uuid("topic_id"), string("topic_name"))
+topic_partitions = struct(uuid("topic_id", name_in="topic_name"), string("topic_name"), array("partitions", int32()))
+topic = struct(uuid("topic_id", name_in="topic_name"), string("topic_name"))
 
 PARTITION_METADATA_VALUE = layout(
     "ShareGroupPartitionMetadataValue",
@@ -23,7 +23,7 @@ PARTITION_METADATA_VALUE = layout(
         array(
             "topics",
             struct(
-                uuid("topic_id"),
+                uuid("topic_id", name_in="topic_name"),
                 string("topic_name"),
                 int32("num_partitions"),
                 array("partition_metadata", struct(int32("partition"), array("racks", string()))),

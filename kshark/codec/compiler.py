@@ -26,9 +26,9 @@ Reader = Callable[..., tuple[Any, int]]
 
 
 class RecordsReader(Protocol):
-    """Makes the value of a records field from its bytes in the buffer."""
+    """Makes the value of a records field from its bytes in the buffer; not `aligned`, they may begin and end inside a batch."""
 
-    def __call__(self, buffer: bytes, start: int, end: int, /) -> Any: ...
+    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, /) -> Any: ...
 
 
 #: Names that every reader's source may use.
@@ -72,7 +72,7 @@ def _compiled(shape: Shape, version: int) -> tuple[Any, dict[str, Any]]:
     return compile(source.text(), f"<{shape.name} version {version}>", "exec"), source.constants
 
 
-def _slice(buffer: bytes, start: int, end: int) -> bytes:
+def _slice(buffer: bytes, start: int, end: int, aligned: bool = True) -> bytes:
     return buffer[start:end]
 
 
@@ -246,7 +246,8 @@ class _Function:
             if slot.type != "string":
                 with self.block("if q > end:"):
                     self.line("raise Misfit")
-            value = {"string": "b[p:q].decode()", "bytes": "b[p:q]", "records": "RECORDS(b, p, q)"}[slot.type]
+            records = f"RECORDS(b, p, q, {slot.aligned})"
+            value = {"string": "b[p:q].decode()", "bytes": "b[p:q]", "records": records}[slot.type]
             self.line(f"{name} = {value}")
             self.line("p = q")
         self._otherwise_null(slot, name)

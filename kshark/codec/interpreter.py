@@ -241,7 +241,7 @@ class _Cursor:
             return self._stop("LENGTH_INVALID", at, f"{slot.type} of {size} bytes, {self._end - start} are left")
         self.position += size
         if slot.type == "records" and self._records is not None:
-            return self._records(self._buffer, start, self.position)
+            return self._records(self._buffer, start, self.position, slot.aligned)
         raw = self._buffer[start : self.position]
         return raw.decode("utf-8", "backslashreplace") if slot.type == "string" else raw
 

@@ -38,6 +38,7 @@ class Slot:
     least: int
     element: Slot | None = None
     shape: Shape | None = None
+    aligned: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +87,7 @@ def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:
         shape = _shape(field, version, flexible, name)
     nullable, tagged = version in field.nullable, version in field.tagged
     least = _least(field.type, flexible, nullable, shape)
-    return Slot(field.name, field.type, flexible, nullable, tagged, field.default, least, element, shape)
+    return Slot(field.name, field.type, flexible, nullable, tagged, field.default, least, element, shape, field.aligned)
 
 
 def _least(type: str, compact: bool, nullable: bool, shape: Shape | None) -> int:

@@ -69,14 +69,17 @@ class RecordsReader:
         self._arena = Arena()
         self._forget_budget()
 
-    def __call__(self, buffer: bytes, start: int, end: int) -> RecordsField:
-        """The field at `buffer[start:end]`, its records still to come."""
+    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True) -> RecordsField:
+        """The field at `buffer[start:end]`, its records still to come.
+
+        Of one that is not `aligned` only what is certainly a batch is read, up to the first bytes that are not: nothing there is wrong.
+        """
         if not self._opened:
             return RecordsField(end - start)
         batches: list[AnyBatch] = []
         position = start
         while position < end:
-            stop = self._entry(buffer, position, end, batches)
+            stop = self._entry(buffer, position, end, batches) if aligned or self._certain(buffer, position, end) else None
             if stop is None:
                 break
             position = stop
@@ -166,6 +169,17 @@ class RecordsReader:
         if room <= MAGIC_AT:
             return None
         return self._odd_entry(buffer, position, room, batches)
+
+    def _certain(self, buffer: bytes, position: int, end: int) -> bool:
+        """Whether a whole batch with the right checksum stands there."""
+        if end - position < HEADER.size:
+            return False
+        header = HEADER.unpack_from(buffer, position)
+        size = LOG_OVERHEAD + header[1]
+        if header[3] != 2 or not HEADER.size <= size <= end - position:
+            return False
+        checked = memoryview(buffer)[position + CHECKED_FROM : position + size]
+        return bool(self._crc32c(checked) == header[4])
 
     def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch]) -> int | None:
         offset, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)

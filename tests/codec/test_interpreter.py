@@ -176,7 +176,7 @@ def test_records_go_to_their_reader_and_only_when_they_lie_in_the_frame() -> Non
     body = of(int8("a"), records("r", nullable="0+"), records("s", nullable="0+"))
     asked: list[tuple[int, int]] = []
 
-    def reader(buffer: bytes, start: int, end: int) -> str:
+    def reader(buffer: bytes, start: int, end: int, aligned: bool) -> str:
         asked.append((start, end))
         return f"{end - start} bytes"
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from dissectors.embedded import places
-from dissectors.embedded.places import PLACES, TOPIC_NAMES
+from dissectors.embedded.places import PLACES
+from dissectors.topics import TOPIC_NAMES
 from kshark.codec import compile_writer
 from kshark.embedded import Companion, companions
 from kshark.face import pages

@@ -19,10 +19,10 @@ def message() -> Message:
     return Message(1, UNSET, 0, 0, "c", "b", "request", 0, "Produce", 7, 1, None, UNSET, UNSET, 0, None)
 
 
-def opened(data: bytes, **options: Any) -> tuple[RecordsField, Message]:
+def opened(data: bytes, *, aligned: bool = True, **options: Any) -> tuple[RecordsField, Message]:
     """The field whose bytes are `data`, standing between other bytes, filled in; and its message."""
     reader = RecordsReader(**options)
-    field = reader(b"before" + data + b"behind", 6, 6 + len(data))
+    field = reader(b"before" + data + b"behind", 6, 6 + len(data), aligned)
     carrier = message()
     reader.claim(carrier)
     reader.fill()

@@ -317,3 +317,23 @@ def test_damage_gives_declared_codes_and_the_same_both_ways(data):
     assert all(CATALOGUE[code].group == "records" for code in weird)
     assert sum(batch.size for batch in loop[0].batches) + loop[0].partial_bytes == len(data)
     msgspec.json.encode(opened(data, payload=False)[0])
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+def test_a_piece_of_a_snapshot_is_never_wrong(first: int, last: int):
+    whole = [write_batch(people(4, 4 * i), codec=("none", "gzip")[i % 2]) for i in range(4)]
+    data = b"".join(whole)
+    ends = [sum(map(len, whole[: i + 1])) for i in range(4)]
+    first, last = sorted((min(first, len(data)), min(last, len(data))))
+    field, carrier = opened(data[first:last], aligned=False)
+    begun = first in (0, *ends)
+    there = [end for end in ends if first < end <= last] if begun else []
+    assert carrier.weird is UNSET
+    assert [batch.base_offset for batch in field.batches] == [4 * ends.index(end) for end in there]
+    assert field.partial_bytes == last - (there[-1] if there else first)
+
+
+def test_a_snapshot_that_ends_inside_its_first_batch_is_no_wrong_length():
+    batch = write_batch(people(3))
+    assert codes(batch[:70]) == ["BATCH_LENGTH_INVALID"]
+    assert codes(batch[:70], aligned=False) == []
