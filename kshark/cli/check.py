@@ -60,7 +60,7 @@ def _check(source: Source, args: Namespace, chosen: Chosen, sink: Sink) -> Tally
     analyzer = Analyzer()
     found = [finding for page in source for event in page for finding in analyzer.feed(event) if chosen(finding)]
     found += filter(chosen, analyzer.close())
-    found = in_packet_order(found)
+    found = in_packet_order(filter(source.shows, found))
     seen = dict(analyzer.summary())
     tally = Tally()
     for finding in found:

@@ -40,10 +40,9 @@ def run(args: Namespace) -> int:
         analyzer = Analyzer()
         for page in source:
             for event in page:
-                writer.feed(event)
-                for finding in analyzer.feed(event):
-                    writer.feed(finding)
-        for finding in analyzer.close():
+                for told in filter(source.shows, (event, *analyzer.feed(event))):
+                    writer.feed(told)
+        for finding in filter(source.shows, analyzer.close()):
             writer.feed(finding)
         print_notes(source, heading=args.each)
     rows = writer.close()

@@ -1,4 +1,7 @@
-"""`--since` and `--until`: only the packets of a period, as if the capture had been cut there."""
+"""`--since` and `--until`: what happened in a period.
+
+Reading ends with it, and begins with the capture all the same: sessions and connections that are open when the period begins are known.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def time_of(text: str, start_ns: int) -> int:
 
 
 class Period:
-    """Clips batches; relative times count from the first packet that comes. Raises UsageError for what is no time."""
+    """Clips batches at its end, and tells what lies behind its beginning; relative times count from the first packet that comes.
+
+    Raises UsageError for what is no time.
+    """
 
     def __init__(self, since: str | None, until: str | None) -> None:
         self._since, self._until = since, until
@@ -48,8 +54,12 @@ class Period:
             if text is not None:
                 time_of(text, 0)
 
+    def shows(self, time_ns: int) -> bool:
+        """Whether what happened then is told."""
+        return self._bounds is None or time_ns >= self._bounds[0]
+
     def clip(self, batch: PacketBatch) -> PacketBatch | None:
-        """The packets of the period; None where there are none."""
+        """The packets before the period's end; None where there are none."""
         if (self._since is None and self._until is None) or not len(batch.time_ns):
             return batch
         if self._bounds is None:
@@ -59,9 +69,9 @@ class Period:
             if high <= start and self._until is not None and ":" in self._until and len(self._until) < 20 and "-" not in self._until:
                 high += _DAY  # a time of day behind midnight
             self._bounds = (low if self._since is not None else -(1 << 62), high)
-        low, high = self._bounds
+        high = self._bounds[1]
         self.over = bool(batch.time_ns.min() > high + _DISORDER)
-        inside = (batch.time_ns >= low) & (batch.time_ns < high)
+        inside = batch.time_ns < high
         if inside.all():
             return batch
         if not inside.any():

@@ -64,6 +64,8 @@ def _print(source: Source, args: Namespace, write: Print) -> None:
     left = args.count
     for page in source:
         messages = [event for event in page if isinstance(event, Message)]
+        if args.since:
+            messages = list(filter(source.shows, messages))
         if args.each:
             for message in messages:
                 message.file = source.name

@@ -44,7 +44,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
                 pass
     for _ in analyzer.close():
         pass
-    sessions = analyzer.sessions()
+    sessions = [session for session in analyzer.sessions() if session.closed is None or source.tells(session.closed.time_ns)]
     if args.format == "json":
         sink.json([] if args.quiet else sessions)
         return

@@ -14,7 +14,7 @@ from typing import Final
 from kshark.capture.captures import expand, open_captures
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
-from kshark.model import Event, Message, PacketBatch
+from kshark.model import Event, Exchange, Finding, Gap, Message, PacketBatch, Weird
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
@@ -36,11 +36,19 @@ class Source:
         self.files = files
         self.name = files[0] if len(files) == 1 else f"{len(files)} files"
         self.notes = Notes()
-        #: Packets that were read, those outside the period not counted.
+        #: Packets that were read, those behind the period not counted.
         self.packets = 0
         self._options = replace(options, kafka_ports=ports(args))
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
+
+    def shows(self, what: Event | Finding) -> bool:
+        """Whether it happened behind `--since`; openings and closings of connections are always told."""
+        return not isinstance(what, (Message, Exchange, Weird, Gap, Finding)) or self.tells(_time_of(what))
+
+    def tells(self, time_ns: int) -> bool:
+        """Whether that moment lies behind `--since`."""
+        return self._period.shows(time_ns)
 
     def __iter__(self) -> Iterator[list[Event]]:
         captures = open_captures(self.files)
@@ -67,6 +75,13 @@ class Source:
                 if isinstance(event, Message) and (place := locate(event.packet)) is not None:
                     event.file, event.frame = place
         return page
+
+
+def _time_of(what: Message | Exchange | Weird | Gap | Finding) -> int:
+    if isinstance(what, Exchange):
+        last = what.response or what.request
+        return last.time_ns if last is not None else 0
+    return what.time_ns
 
 
 class Progress:

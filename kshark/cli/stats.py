@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     for source in sources(args, Options(records=False)):
         statistics = Statistics(registry)
         for page in source:
-            for event in page:
+            for event in filter(source.shows, page):
                 statistics.feed(event)
         found = statistics.summary()
         if args.format == "json":
