@@ -19,7 +19,7 @@ step() {
 codes=EPOCH_SKIP_AHEAD,EPOCH_REPLAY,ADVANCED_AFTER_ERROR,TWO_COUNTERS,USE_AFTER_FINAL
 echo "A client loses count of its share session on a real Kafka broker. Since Kafka 4.4 only the wire shows it."
 step kshark stats $capture
-step kshark read $capture --since +4.05s --until +4.9s
+step kshark read $capture --since +4.12s --until +4.19s
 step kshark sessions $capture
 step kshark check $capture --select $codes
 step kshark explain EPOCH_SKIP_AHEAD
