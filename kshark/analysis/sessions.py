@@ -63,7 +63,7 @@ class Machine:
     def ask(self, step: Step) -> None:
         """A request; its answer is set on the step later."""
         self._queue.append(step)
-        step.connection.users.add(self)
+        step.connection.users[self] = None
 
     def ended(self, connection: Connection, end: End) -> None:
         self._queue.append(Ended(connection, end))

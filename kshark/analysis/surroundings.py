@@ -24,7 +24,7 @@ _TOGETHER_NS: Final = 2_000_000_000
 _REASONS: Final = {"snapped": "cut"}
 #: Member epoch of a heartbeat that joins (KIP-932).
 JOINING: Final = 0
-End_of = Literal["client", "broker", "unknown"]
+By = Literal["client", "broker", "unknown"]
 
 
 class Lost(NamedTuple):
@@ -64,7 +64,7 @@ class End(NamedTuple):
 
     packet: int
     time_ns: int
-    by: End_of
+    by: By
 
 
 class Restart(NamedTuple):
@@ -89,8 +89,8 @@ class Connection:
     #: The capture is over, or the connection was forgotten: nothing more will be seen of it.
     over: bool = False
     lost: Losses = field(default_factory=Losses)
-    #: Share sessions that use it.
-    users: set[Machine] = field(default_factory=set)
+    #: Share sessions that use it, in the order in which they came.
+    users: dict[Machine, None] = field(default_factory=dict)
 
     @property
     def client(self) -> str:
@@ -237,16 +237,16 @@ class Surroundings:
                 if connection.broker is not None:
                     connection.broker.open.pop(event.flow.id, None)
                 return connection, False
-            self._notice_refusal(event, connection)
+            self._notice_refusal(event)
         if connection.end is not None:
             return connection, False
-        by: End_of = "unknown" if is_client is None else "client" if is_client else "broker"
+        by: By = "unknown" if is_client is None else "client" if is_client else "broker"
         connection.end = End(event.packet, event.time_ns, by)
         if connection.broker is not None:
             connection.broker.ended(connection, connection.end)
         return connection, True
 
-    def _notice_refusal(self, event: Closed, connection: Connection) -> None:
+    def _notice_refusal(self, event: Closed) -> None:
         """A SYN answered by RST, on a port where a broker used to listen."""
         flow = event.flow
         if event.how == "rst" and flow.opened_by is not None and event.side == 1 - flow.opened_by and not any(flow.stream_bytes):
@@ -292,7 +292,9 @@ class Surroundings:
         return joined
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
-        known = self._nodes.setdefault(node, broker)
+        known = self._nodes.get(node, broker)
+        if len(self._nodes) < limits.BROKERS:
+            self._nodes[node] = known
         if known is broker or (broker.node is not None and broker.node != node):
             broker.node = broker.node or node
             return None
