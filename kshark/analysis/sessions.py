@@ -106,6 +106,8 @@ class Machine:
             yield Verdict(code, argument, Judgement("unknown", "end_not_seen"))
         self._pending = []
         self.listing.end(self.memory)
+        for trace in self.memory.here.values():
+            trace.last.connection.users.pop(self, None)
         lose_sight(self.memory, "beginning_not_seen")
 
     def _proved_since(self) -> Iterator[Verdict]:
