@@ -68,6 +68,7 @@ _STREAM: Final = (
     _weird("IN_FLIGHT_LIMIT", "exchange", "warn", "capture", "Too many requests open on one connection; the oldest was given up."),
     _weird("UNKNOWN_API", "exchange", "warn", "client", "An api key that no Kafka release has."),
     _weird("NO_DISSECTOR", "exchange", "note", "capture", "A known API whose body is not read."),
+    _weird("NAMES_LIMIT", "exchange", "note", "capture", "More topic ids than the limit; those beyond it stay without a name."),
     _weird("VERSION_UNKNOWN", "exchange", "warn", "client", "A version newer or older than any known; read as the nearest known one as far as it fits."),
     _weird("RAW_TOKEN", "exchange", "chat", "client", "A SASL token without Kafka's header, as after SaslHandshake v0.", "KIP-152"),
 )
@@ -83,6 +84,7 @@ _CODEC: Final = (
     _weird("NESTED_TOO_DEEP", "codec", "error", "client", "Structures inside structures beyond the limit.", "", rule=6),
     _weird("EMBEDDED_INVALID", "codec", "note", "client", "Bytes that should hold a structure of Kafka hold something else, or only its beginning."),
     _weird("EMBEDDED_UNKNOWN", "codec", "note", "broker", "A stored record of a type that no known release writes; its bytes were left as they are."),
+    _weird("EMBEDDED_LIMIT", "codec", "note", "capture", "More structures inside the bytes of one message than the limit; those behind it were not opened."),
     _weird("LAYOUT_DRIFT", "codec", "note", "broker", "An older layout of the same version; the length decided.", "KAFKA-18827"),
 )
 _RECORDS: Final = (

@@ -65,7 +65,7 @@ class Decoders:
             name = self._registry.name(key)
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
             return Decoder(UNSET if name is None else name, code, 1, 0, _unread, _unread)
-        known = min(max(version, api.versions.low), api.versions.high)
+        known = api.versions.nearest(version)
         needed = api.one_way is not None or version in api.then_raw  # the stages look into these themselves
         wanted = self._bodies is None or key in self._bodies or needed
         return Decoder(

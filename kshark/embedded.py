@@ -19,6 +19,7 @@ from kshark.codec import Reader, compile_reader, interpret, plain
 from kshark.codec.primitives import Misfit, uvarint
 from kshark.otlp import read_metrics
 from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure
+from kshark.records.batch import OpenedRecord, Record
 from kshark.records.compression import CODEC_COUNT, decompress_into
 from kshark.records.faults import DecompressionFailed, RoomExceeded
 from kshark.schema import Layout
@@ -61,6 +62,7 @@ class _Opened(NamedTuple):
 def companions(places: Sequence[Place], body: Any, *, request: Any = None, names: Mapping[str, str] | None = None) -> Iterator[Companion]:
     """What the fields at `places` hold in a body (of the codec, or as a dict), records included. Never raises on what bytes say.
 
+    Records that hold something become OpenedRecords, which have room for it.
     `request`: the body of the request that this one answers. `names`: topic names by topic id.
     """
     yield from _companions(places, (body,) if request is None else (request, body), names or {})
@@ -78,6 +80,25 @@ def _companions(places: Sequence[Place], owners: Owners, names: Mapping[str, str
                         yield Companion(around[-1], f"{field}_decoded", *opened)
             elif batches := _get(content, "batches"):
                 yield from _records(place, batches, around, names)
+
+
+def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
+    """Whether a place for records, two arrays deep, surely holds users' records only: told quickly, for most messages of a capture.
+
+    `controls`: there may be control batches, which users' topics have too.
+    """
+    topics, partitions, field = place.path.split(".")
+    for topic in getattr(body, topics, None) or ():
+        for by in place.by:
+            value = getattr(topic, by, None)
+            if value and names.get(value, value) in place.holds:
+                return False
+        if controls:
+            for partition in getattr(topic, partitions, None) or ():
+                batches = getattr(getattr(partition, field, None), "batches", None) or ()
+                if any(getattr(batch, "control", False) for batch in batches):
+                    return False
+    return True
 
 
 def _walk(owners: Owners, way: Sequence[str]) -> list[Owners]:
@@ -173,7 +194,7 @@ def _structure(
         (version,) = _INT16(data, position)
         position += 2 if structure.version_from == "prefix" else 0
     told = layout.versions.low if version is None else version
-    known = min(max(told, layout.versions.low), layout.versions.high)
+    known = layout.versions.nearest(told)
     body, code, detail = _body(layout, known, data, position)
     if known != told:
         code, detail = "VERSION_UNKNOWN", f"{layout.name} version {told}, read as {known}"
@@ -234,10 +255,18 @@ def _records(place: Place, batches: Sequence[Any], owners: Owners, names: Mappin
     for batch in batches:
         of_batch = place.control if _get(batch, "control") is True else log
         if isinstance(of_batch, Log):
-            for record in _get(batch, "records"):
+            records = _get(batch, "records")
+            for index, record in enumerate(records):
                 key, value = _get(record, "key"), _get(record, "value")
-                if key is not UNSET and value is not UNSET:
-                    yield from _record(of_batch, record, key, value)
+                if key is not UNSET and value is not UNSET and (found := list(_record(of_batch, record, key, value))):
+                    if type(record) is Record:
+                        record = records[index] = _with_room(record)
+                    for one in found:
+                        yield one._replace(owner=record)
+
+
+def _with_room(record: Record) -> OpenedRecord:
+    return OpenedRecord(record.offset, record.timestamp, record.key, record.value, record.headers, record.control)
 
 
 def _record(log: Log, record: Any, key: bytes | None, value: bytes | None) -> Iterator[Companion]:

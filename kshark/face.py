@@ -26,7 +26,7 @@ def read(*paths: str | Path, records: bool = True, payload: bool = True) -> Iter
     `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values.
     Raises kshark.UnreadableInput for what is no capture.
     """
-    for page in pages(paths, Options(records=records, payload=payload)):
+    for page in pages(paths, Options(records=records, payload=payload, embedded=True)):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)

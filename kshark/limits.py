@@ -45,6 +45,8 @@ MESSAGE_RECORDS: Final = 2 << 20
 #: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
 TELEMETRY_BYTES: Final = 8 << 20
 TELEMETRY_VALUES: Final = 1 << 18
+#: Structures inside the bytes and records of one message that are opened.
+STRUCTURES_PER_MESSAGE: Final = 1 << 16
 #: Faults of one body that are named one by one, beside the one that ends its reading.
 FAULTS_PER_BODY: Final = 16
 #: Depth of structures inside structures.
@@ -68,7 +70,7 @@ HOLES: Final = 64
 RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.
 CLIENT_IDS: Final = 10_000
-#: Names of topic ids, and addresses of brokers, remembered from Metadata.
+#: Names of topic ids, and addresses of brokers, that are remembered.
 TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000
 #: Places looked at in one search for the next message boundary.

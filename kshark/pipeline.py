@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kshark.decoding import Decoders
 from kshark.exchange import ExchangeStage
@@ -14,6 +15,9 @@ from kshark.model import Event, PacketBatch, Weird
 from kshark.records import make_reader
 from kshark.registry import Registry
 
+if TYPE_CHECKING:
+    from kshark.embedding import Embedding
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -21,6 +25,7 @@ class Options:
 
     `records`: open record batches, or leave `{"size": n}`. `payload`: keys, values and header values of records, or their sizes.
     `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
+    `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes, for who shows bodies.
     """
 
     records: bool = True
@@ -28,6 +33,7 @@ class Options:
     bodies: frozenset[int] | None = None
     kafka_ports: frozenset[int] = frozenset()
     dissectors: tuple[Path, ...] = ()
+    embedded: bool = False
 
 
 class Engine:
@@ -35,11 +41,16 @@ class Engine:
 
     def __init__(self, options: Options | None = None) -> None:
         asked = options or Options()
-        registry = Registry(asked.dissectors)
+        self.registry = registry = Registry(asked.dissectors)
         records = make_reader(asked.records, asked.payload)
         self.link = Link()
         self._framing = Framing(registry.knows, asked.kafka_ports)
         self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies), records)
+        self.embedding: Embedding | None = None
+        if asked.embedded:
+            from kshark.embedding import Embedding  # what nobody shows is not even imported
+
+            self.embedding = Embedding(registry, records)
 
     def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
         if isinstance(item, Weird):
@@ -49,14 +60,19 @@ class Engine:
         if weirds:
             yield list(weirds)
         if segments is not None:
-            for event in self._framing.feed(segments, self.link.ends):
-                yield from self._exchange.feed(event)
-            yield from self._exchange.turn()
+            yield from self._told(self._framing.feed(segments, self.link.ends))
 
     def close(self) -> Iterator[list[Event]]:
         held: list[Event] = list(self.link.close())
         if held:
             yield held
-        for event in self._framing.close():
+        yield from self._told(self._framing.close())
+
+    def _told(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        pages = self._pages(events)
+        return pages if self.embedding is None else map(self.embedding.open, pages)
+
+    def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        for event in events:
             yield from self._exchange.feed(event)
         yield from self._exchange.turn()

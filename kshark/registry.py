@@ -16,6 +16,7 @@ from traceback import extract_tb
 from typing import Any, Final
 
 from kshark.errors import SchemaError
+from kshark.places import Place, structures
 from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
@@ -90,6 +91,23 @@ class Registry:
         """Whether any Kafka release has this API in this version; imports nothing."""
         known = self._known.get(key)
         return known is not None and version in known.versions
+
+    def places(self, key: int, kind: str) -> tuple[Place, ...]:
+        """Where structures lie inside the bytes of that API's requests or responses."""
+        return self._places.get((key, kind), ())
+
+    def structure(self, name: str) -> Layout | None:
+        """The layout of a structure inside bytes, by Kafka's name of it."""
+        return self._structures.get(name)
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
+        places: dict[tuple[int, str], tuple[Place, ...]] = import_module("dissectors.embedded.places").PLACES
+        return places
+
+    @cached_property
+    def _structures(self) -> dict[str, Layout]:
+        return {layout.name: layout for inside in self._places.values() for _, layout in structures(inside)}
 
     @cached_property
     def request_header(self) -> Layout:

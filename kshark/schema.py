@@ -31,6 +31,10 @@ class Versions:
     def __contains__(self, version: int) -> bool:
         return self.low <= version <= self.high
 
+    def nearest(self, version: int) -> int:
+        """The version itself, or the end of the range that is nearer to it."""
+        return min(max(version, self.low), self.high)
+
     def __and__(self, other: Versions) -> Versions:
         return Versions(max(self.low, other.low), min(self.high, other.high))
 

@@ -155,7 +155,7 @@ class _BodyField:
         if api is None:
             return []
         layout = api.request if kind == "request" else api.response
-        known = min(max(version, layout.versions.low), layout.versions.high)
+        known = layout.versions.nearest(version)
         every: list[Names] = []
         for path in paths(layout.root, known):
             every.append(path.names)

@@ -71,7 +71,7 @@ class Summaries:
         if api is None:
             return []
         layout = api.request if kind == "request" else api.response
-        known = min(max(version, layout.versions.low), layout.versions.high)
+        known = layout.versions.nearest(version)
         return list(_items(layout.root, known, self._length))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -53,6 +53,13 @@ class Record(msgspec.Struct, gc=False):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] | UnsetType
     control: Control | UnsetType = UNSET
+
+
+class OpenedRecord(Record, gc=False):
+    """A record whose key or value is a structure of Kafka, with what that says beside it (kshark.embedded)."""
+
+    key_decoded: Any = UNSET
+    value_decoded: Any = UNSET
 
 
 class RecordSizes(msgspec.Struct, gc=False):

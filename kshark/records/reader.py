@@ -59,6 +59,8 @@ class RecordsReader:
         self.unclaimed = False
         #: Bytes of records, decompressed, that were read since the last `fill`.
         self.pending_bytes = 0
+        #: Whether a control batch was read; who asks sets it back.
+        self.controls = False
         self._opened = opened
         self._make: MakeRecord = Record if payload else sizes_only
         self._columns = Columns(payload)
@@ -212,6 +214,7 @@ class RecordsReader:
         crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
         batch = batch_of(header, stop - position, crc_ok)
         codec = header[5] & CODEC_BITS
+        self.controls = self.controls or batch.control
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {batch.base_offset}")
         start = position + HEADER.size

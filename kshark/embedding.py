@@ -1,0 +1,111 @@
+"""The last step before a consumer that shows bodies: what bytes hold stands beside them, and ids of topics get their names.
+
+Nobody else pays for it: kshark.pipeline takes this step only where Options.embedded asks for it. Most messages cost a look into a dict,
+answers with users' records a look at their topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from kshark import limits
+from kshark.embedded import Companion, companions, ordinary
+from kshark.model import Event, Exchange, Message, Weird
+from kshark.names import TopicNames
+from kshark.places import Log, Place
+from kshark.records import RecordsReader
+from kshark.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What messages of one API and direction can hold: structures inside bytes, inside records, and names of ids."""
+
+    places: tuple[Place, ...]
+    records: Place | None
+    names: bool
+
+
+class Embedding:
+    """Opens what messages hold, page by page, in the order of the time line; `names` are those of the capture's topics so far."""
+
+    def __init__(self, registry: Registry, records: RecordsReader) -> None:
+        self.names = TopicNames(registry)
+        self._registry = registry
+        self._records = records
+        self._requests: dict[Any, _Plan | None] = {}
+        self._responses: dict[Any, _Plan | None] = {}
+        self._told_full = False
+
+    def open(self, page: list[Event]) -> list[Event]:
+        """The page, whose messages have what they hold beside it."""
+        requests, responses = self._requests, self._responses
+        for event in page:
+            if isinstance(event, Message):
+                if event.kind == "request":
+                    key = event.api_key
+                    plan = requests[key] if key in requests else self._plan(requests, event)
+                    if plan is not None:
+                        self._message(plan, event, None)
+            elif isinstance(event, Exchange) and (answer := event.response) is not None and (asked := event.request) is not None:
+                key = asked.api_key
+                plan = responses[key] if key in responses else self._plan(responses, answer)
+                if plan is not None:
+                    self._message(plan, answer, asked.body)
+        self._records.controls = False
+        if self.names.full and not self._told_full:
+            self._told_full = True
+            page.append(_names_limit(page))
+        return page
+
+    def _plan(self, plans: dict[Any, _Plan | None], message: Message) -> _Plan | None:
+        key: Any = message.api_key
+        places = self._registry.places(key, message.kind) if isinstance(key, int) else ()
+        names = self.names.teaches(key, message.kind)
+        in_records = [place for place in places if any(isinstance(holding, Log) for holding in place.holds.values())]
+        plan = _Plan(places, in_records[0] if in_records == list(places) and len(places) == 1 else None, names)
+        plans[key] = plan if places or names else None
+        return plans[key]
+
+    def _message(self, plan: _Plan, message: Message, request: Any) -> None:
+        body = message.body
+        if body is None or body is UNSET:
+            return
+        if plan.names:
+            self.names.learn(message)
+        known = self.names.known
+        if plan.records is not None and ordinary(plan.records, body, known, controls=self._records.controls):
+            return
+        if plan.places:
+            self._attach(message, companions(plan.places, body, request=None if request is UNSET else request, names=known))
+
+    def _attach(self, message: Message, found: Iterator[Companion]) -> None:
+        faults: dict[str, str] = {}
+        for one in islice(found, limits.STRUCTURES_PER_MESSAGE):
+            one.attach()
+            if one.code is not None:
+                faults.setdefault(one.code, one.detail)
+            if isinstance(one.value, dict) and "data" in one.value:
+                self.names.learn_stored(one.value, message.packet)
+        if next(found, None) is not None:
+            faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
+        if faults:
+            _mark(message, faults)
+
+
+def _mark(message: Message, faults: Mapping[str, str]) -> None:
+    """Adds codes, each with its first detail."""
+    before = [] if isinstance(message.weird, UnsetType) else message.weird
+    message.weird = list(dict.fromkeys((*before, *faults)))
+    told = [] if isinstance(message.detail, UnsetType) else [message.detail]
+    message.detail = "; ".join([*told, *(f"{code}: {detail}" for code, detail in faults.items())])
+
+
+def _names_limit(page: list[Event]) -> Weird:
+    last = next(event for event in reversed(page) if isinstance(event, Message))
+    return Weird("NAMES_LIMIT", "exchange", last.packet, last.time_ns, f"{limits.TOPICS} topic ids")

@@ -1,0 +1,112 @@
+"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), nobody here knows an API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from kshark import limits
+from kshark.model import Message
+from kshark.paths import Names, paths, values
+from kshark.registry import Registry
+from kshark.schema import Field
+
+#: The id that stands for none. Kafka: Uuid.ZERO_UUID.
+_NONE: Final = "A" * 22
+
+
+class Pair(NamedTuple):
+    """Where an id and its name stand: the way to the structure that has both, and their fields in it."""
+
+    way: Names
+    id: str
+    name: str
+
+
+def pairs(root: Field, version: int) -> tuple[Pair, ...]:
+    """Every pair of a layout in that version."""
+    every = {path.names: path.field for path in paths(root, version)}
+    return tuple(
+        Pair(names[:-1], names[-1], field.name_in)
+        for names, field in every.items()
+        if field.name_in and (*names[:-1], field.name_in) in every
+    )
+
+
+def _has_pairs(field: Field) -> bool:
+    inner = field.element or field
+    return bool(field.name_in) or any(map(_has_pairs, inner.fields))
+
+
+class TopicNames:
+    """What a capture tells of its topics on the way, across connections: `learn` takes messages in the order of the time line.
+
+    `known` has every name told so far. Of more than limits.TOPICS ids the names are not kept, and `full` is true.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.known: dict[str, str] = dict(import_module("dissectors.topics").TOPIC_NAMES)
+        self.full = False
+        self._since: dict[str, int] = dict.fromkeys(self.known, 0)
+        self._registry = registry
+        self._of_messages: dict[tuple[Any, Any, str], tuple[Pair, ...]] = {}
+        self._of_structures: dict[tuple[str, int], tuple[Pair, ...]] = {}
+
+    def at(self, topic_id: str, packet: int) -> str | None:
+        """The name, if a packet before that one told it."""
+        since = self._since.get(topic_id)
+        return self.known[topic_id] if since is not None and since < packet else None
+
+    def teaches(self, api_key: Any, kind: str) -> bool:
+        """Whether messages of that API and direction pair ids and names in any version."""
+        api = self._registry.api(api_key) if isinstance(api_key, int) else None
+        return api is not None and _has_pairs((api.request if kind == "request" else api.response).root)
+
+    def learn(self, message: Message) -> None:
+        """Takes what a message's body pairs."""
+        key = (message.api_key, message.version, message.kind)
+        found = self._of_messages.get(key)
+        if found is None:
+            found = self._of_messages[key] = self._look_up(*key)
+        if found and message.body is not None and message.body is not UNSET:
+            self._take(found, message.body, message.packet)
+
+    def learn_stored(self, structure: dict[str, Any], packet: int) -> None:
+        """Takes what a structure inside bytes pairs; it is as kshark.embedded makes it."""
+        key = (structure["name"], structure.get("version", 0))
+        found = self._of_structures.get(key)
+        if found is None:
+            layout = self._registry.structure(key[0])
+            roots = () if layout is None else (layout.root, *layout.older.values())
+            version = 0 if layout is None else layout.versions.nearest(key[1])
+            found = self._of_structures[key] = tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, version)))
+        if found:
+            self._take(found, structure.get("data"), packet)
+
+    def _look_up(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
+        api = self._registry.api(api_key) if isinstance(api_key, int) else None
+        if api is None or not isinstance(version, int):
+            return ()
+        layout = api.request if kind == "request" else api.response
+        return pairs(layout.root, layout.versions.nearest(version))
+
+    def _take(self, found: Iterable[Pair], body: Any, packet: int) -> None:
+        for pair in found:
+            for owner in values(body, pair.way):
+                topic_id, name = _get(owner, pair.id), _get(owner, pair.name)
+                if not isinstance(topic_id, str) or not isinstance(name, str) or topic_id == _NONE or not name:
+                    continue
+                if topic_id in self._since:
+                    continue
+                if len(self._since) >= limits.TOPICS:
+                    self.full = True
+                    return
+                self.known[topic_id] = name
+                self._since[topic_id] = packet
+
+
+def _get(owner: Any, name: str) -> Any:
+    return owner.get(name) if isinstance(owner, dict) else getattr(owner, name, None)
