@@ -137,5 +137,8 @@ def ours(value: Any, f: Field, version: int) -> Any:
 
 
 def _unsent(value: Any, name: dataclasses.Field[Any]) -> bool:
-    """Whether a tagged field is at its default, so that kio does not write it."""
-    return "tag" in name.metadata and getattr(value, name.name) == name.default
+    """Whether a tagged field is at its default, so that kio does not write it; a struct without one: all its fields zero."""
+    if "tag" not in name.metadata:
+        return False
+    found = getattr(value, name.name)
+    return found == name.default if name.default is not dataclasses.MISSING else not any(dataclasses.astuple(found))
