@@ -152,7 +152,7 @@ class ExchangeStage:
         key, version, correlation_id = _SHORT_REQUEST(buffer, start)
         decoder = self._decoders.get(key, version)
         at, client_id, fault = _request_header(decoder, buffer, start, end)
-        body: Any = UNSET
+        body: Any = None
         weird = None if decoder.weird is None else [decoder.weird]
         detail = ""
         if fault:
@@ -169,7 +169,7 @@ class ExchangeStage:
         self._page.append(message)
         if self._records.unclaimed:
             self._records.claim(message)
-        if decoder.software is not None and body is not UNSET and body is not None:
+        if decoder.software is not None and body is not None:
             _learn_software(connection.flow, decoder.software, body)
         self._await_answer(connection, message, decoder, correlation_id, body)
         return message
