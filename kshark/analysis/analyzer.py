@@ -114,7 +114,7 @@ class Analyzer:
         step = step_of(message, connection)
         if step is None:
             for user in connection.users:
-                user.blind("cut")
+                user.blind(message.packet, "cut")
             return
         machine = yield from self._machine(connection.broker, step)
         machine.ask(step)
@@ -132,8 +132,7 @@ class Analyzer:
         asked = self._asked.pop(id(request), None)
         if asked is not None:
             _, step, machine = asked
-            step.settle(None if response is None else answer_of(response))
-            step.settled = True
+            machine.answer(step, None if response is None else answer_of(response))
             yield from machine.settle()
         elif request.api_key in _SHARE and response is not None:
             yield from self._unread(request, response)
@@ -143,7 +142,7 @@ class Analyzer:
             self._around.api_versions(request.flow, response)
         elif response is not None and request.api_key == _METADATA:
             for kept, absorbed in self._around.metadata(response):
-                yield from self._join(kept, absorbed)
+                yield from self._join(kept, absorbed, response.packet)
 
     def _unread(self, request: Message, response: Message) -> Iterator[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
@@ -188,7 +187,7 @@ class Analyzer:
             self._forgot = self._around.forgetful = True
         return machine
 
-    def _join(self, kept: Broker, absorbed: Broker) -> Iterator[Verdict]:
+    def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Iterator[Verdict]:
         """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is certain."""
         for key in [key for key in self._machines if key[0] is absorbed]:
             machine = self._machines.pop(key)
@@ -197,7 +196,7 @@ class Analyzer:
                 machine.memory.broker = kept
                 self._machines[(kept, *key[1:])] = machine
             else:
-                other.blind("hidden_traffic")
+                other.blind(packet, "hidden_traffic")
                 yield from machine.close()
 
     def _begun(self, packet: int, session: ShareSession) -> None:

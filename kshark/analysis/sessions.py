@@ -15,7 +15,7 @@ from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
 from kshark.analysis.listing import Listing
 from kshark.analysis.memory import Memory, Situation
 from kshark.analysis.rules import EXPLANATIONS, REMARKS, closing
-from kshark.analysis.steps import Call, Reply, Step
+from kshark.analysis.steps import Answer, Call, Reply, Step
 from kshark.analysis.surroundings import Broker, Connection, End, Member
 
 #: Codes of refusals that nothing explains.
@@ -33,6 +33,7 @@ class Verdict(NamedTuple):
 class Ended(NamedTuple):
     """A connection of the session ended."""
 
+    packet: int
     connection: Connection
     end: End
 
@@ -40,12 +41,14 @@ class Ended(NamedTuple):
 class Left(NamedTuple):
     """The member left its group."""
 
+    packet: int
     leave: Call
 
 
 class Blind(NamedTuple):
     """Something was not seen, or cannot be relied on."""
 
+    packet: int
     doubt: str
 
 
@@ -65,15 +68,27 @@ class Machine:
         self._queue.append(step)
         step.connection.users[self] = None
 
+    def answer(self, step: Step, answer: Answer | None) -> None:
+        """The answer to a request, or that none will come. What is pipelined behind it is the broker's turn only now."""
+        step.settle(answer)
+        step.settled = True
+        behind = [
+            item for item in self._queue if isinstance(item, Step) and item.connection is step.connection and item.packet > step.packet
+        ]
+        for item in behind:
+            item.arrival = max(item.arrival, step.end)
+        if behind:
+            self._queue.sort(key=_turn)
+
     def ended(self, connection: Connection, end: End) -> None:
-        self._queue.append(Ended(connection, end))
+        self._queue.append(Ended(end.packet, connection, end))
 
     def left(self, leave: Call) -> None:
-        self._queue.append(Left(leave))
+        self._queue.append(Left(leave.packet, leave))
 
-    def blind(self, doubt: str) -> None:
-        """What is known of the session may be wrong from here on."""
-        self._queue.append(Blind(doubt))
+    def blind(self, packet: int, doubt: str) -> None:
+        """What is known of the session may be wrong from that packet on."""
+        self._queue.append(Blind(packet, doubt))
 
     # -- what can be said
 
@@ -81,18 +96,18 @@ class Machine:
         """Everything that no missing answer holds back."""
         while self._queue:
             head = self._queue[0]
-            if isinstance(head, Step) and head.answer is None and not head.settled and len(self._queue) <= limits.WAITING_STEPS:
+            if isinstance(head, Step) and not head.settled and len(self._queue) <= limits.WAITING_STEPS:
                 break
             del self._queue[0]
             match head:
                 case Step():
                     yield from self._take(head)
-                case Ended(connection, end):
+                case Ended(connection=connection, end=end):
                     yield from self._left_open(closing.left_open(self.memory, connection, end))
                     self.listing.connection_ended(connection, end, self.memory)
-                case Left(leave):
+                case Left(leave=leave):
                     self.memory.leave = leave
-                case Blind(doubt):
+                case Blind(doubt=doubt):
                     lose_sight(self.memory, doubt)
         yield from self._proved_since()
 
@@ -159,3 +174,8 @@ class Machine:
         text = "; ".join(step.story for step in (*now.known, now.step))
         argument = Argument(text, (*now.known, now.step), Needs.EXCHANGE, "unknown", because=reason)
         return Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason))
+
+
+def _turn(item: Step | Ended | Left | Blind) -> tuple[int, int]:
+    """The order in which the broker took what happened."""
+    return item.arrival if isinstance(item, Step) else item.packet, item.packet

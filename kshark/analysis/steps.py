@@ -151,10 +151,13 @@ class Step(Call):
 
     listed: tuple[Listed, ...] = ()
     forgotten: tuple[Partition, ...] = ()
+    #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
+    arrival: int = 0
     kind: Kind = Kind.SUBSEQUENT
     reply: Reply = Reply.SILENT
 
     def __post_init__(self) -> None:
+        self.arrival = self.packet
         self.kind = Kind.SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.settle(self.answer)
 

@@ -59,7 +59,7 @@ def concurrent(now: Situation) -> Argument | None:
     """Sent while another request of the session was open on another connection; on one connection they are handled in order."""
     step = now.step
     for other in now.memory.overlapping:
-        if other.connection is step.connection or other.answer is None or other.end <= step.packet:
+        if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
             continue
         left = other.connection.client_fin
         if left is not None and left < step.packet:
