@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.codec import Reader, compile_reader, interpret, plain
+from kshark.codec import DECODED, Reader, compile_reader, interpret, plain
 from kshark.codec.primitives import Misfit, uvarint
 from kshark.otlp import read_metrics
 from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure
@@ -77,7 +77,7 @@ def _companions(places: Sequence[Place], owners: Owners, names: Mapping[str, str
                 if content:
                     opened = _open(place, content, around, names)
                     if opened is not None:
-                        yield Companion(around[-1], f"{field}_decoded", *opened)
+                        yield Companion(around[-1], field + DECODED, *opened)
             elif batches := _get(content, "batches"):
                 yield from _records(place, batches, around, names)
 
@@ -203,7 +203,7 @@ def _structure(
             if inner.value is not None:
                 inner.attach()
             if inner.code is not None and code is None:
-                code, detail = inner.code, f"{layout.name}.{inner.name.removesuffix('_decoded')}: {inner.detail}"
+                code, detail = inner.code, f"{layout.name}.{inner.name.removesuffix(DECODED)}: {inner.detail}"
     return _Opened(_told(layout, type, version, body), code, detail)
 
 
@@ -277,18 +277,18 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None) -> It
     if type is None:
         if key is not None or value is not None:
             where = "key" if log.key.names else "value"
-            yield Companion(record, f"{where}_decoded", None, "EMBEDDED_INVALID", f"{where} of {_size(record, where)}, no record type")
+            yield Companion(record, where + DECODED, None, "EMBEDDED_INVALID", f"{where} of {_size(record, where)}, no record type")
         return
     if type not in log.types:
         where = "key" if "type" in before_key else "value"
-        yield Companion(record, f"{where}_decoded", {"type": type}, "EMBEDDED_UNKNOWN", f"record type {type}")
+        yield Companion(record, where + DECODED, {"type": type}, "EMBEDDED_UNKNOWN", f"record type {type}")
         return
     key_layout, structure = log.types[type]
     if key is not None and key_layout is not None:
         body, code, detail = _body(key_layout, key_layout.versions.low, key, key_at)
-        yield Companion(record, "key_decoded", _told(key_layout, type, None, body), code, detail)
+        yield Companion(record, "key" + DECODED, _told(key_layout, type, None, body), code, detail)
     if value is not None:
-        yield Companion(record, "value_decoded", *_structure(structure, value, value_at, type=type, version=before_value.get("version")))
+        yield Companion(record, "value" + DECODED, *_structure(structure, value, value_at, type=type, version=before_value.get("version")))
 
 
 def _size(record: Any, field: str) -> str:

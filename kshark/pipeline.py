@@ -17,6 +17,7 @@ from kshark.registry import Registry
 
 if TYPE_CHECKING:
     from kshark.embedding import Embedding
+    from kshark.names import TopicNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Options:
 
     `records`: open record batches, or leave `{"size": n}`. `payload`: keys, values and header values of records, or their sizes.
     `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
-    `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes, for who shows bodies.
+    `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for who shows bodies.
     """
 
     records: bool = True
@@ -39,18 +40,23 @@ class Options:
 class Engine:
     """All stages of one capture. `feed` takes what a capture source yields, gives pages: lists of events in time line order."""
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         asked = options or Options()
-        self.registry = registry = Registry(asked.dissectors)
+        registry = registry or Registry(asked.dissectors)
         records = make_reader(asked.records, asked.payload)
         self.link = Link()
         self._framing = Framing(registry.knows, asked.kafka_ports)
         self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies), records)
-        self.embedding: Embedding | None = None
+        self._embedding: Embedding | None = None
         if asked.embedded:
             from kshark.embedding import Embedding  # what nobody shows is not even imported
 
-            self.embedding = Embedding(registry, records)
+            self._embedding = Embedding(registry, records)
+
+    @property
+    def names(self) -> TopicNames | None:
+        """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
+        return None if self._embedding is None else self._embedding.names
 
     def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
         if isinstance(item, Weird):
@@ -70,7 +76,7 @@ class Engine:
 
     def _told(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         pages = self._pages(events)
-        return pages if self.embedding is None else map(self.embedding.open, pages)
+        return pages if self._embedding is None else map(self._embedding.open, pages)
 
     def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         for event in events:

@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
         from kshark.output.parquet import ParquetWriter
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
-    captures = list(sources(args, Options(records=args.records, payload=args.payload and args.with_records)))
+    captures = list(sources(args, Options(records=args.records, payload=args.payload and args.with_records, embedded=True)))
     writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
     for source in captures:
         writer.begin()

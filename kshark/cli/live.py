@@ -10,8 +10,9 @@ from typing import Any
 
 from kshark.analysis import Analyzer
 from kshark.cli.check import add_selection, selection, show, verdict
-from kshark.cli.parser import Parser, add_format, add_payload, count, ports
-from kshark.cli.read import Print, printer
+from kshark.cli.parser import Parser, add_dissectors, add_format, add_payload, count, ports
+from kshark.cli.read import Print, printing
+from kshark.cli.source import registry
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.output.findings import Tally
@@ -37,6 +38,7 @@ def arguments(parser: Parser) -> None:
     add_selection(parser)
     add_payload(parser)
     parser.add_argument("-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka")
+    add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
     parser.set_defaults(fields=[])
@@ -49,12 +51,14 @@ def run(args: Namespace) -> int:
     from kshark.capture.live import LiveCapture  # scapy, which nothing else needs
 
     sink = Sink(sys.stdout)
-    talk = _Talk(args, sink)
+    shown = not args.quiet
+    options = Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown)
+    engine = Engine(options, registry(args))
+    talk = _Talk(args, sink, printing(args, sink)(engine.names))
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
         print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
-    engine = Engine(Options(records=args.records and not args.quiet, payload=args.payload, kafka_ports=ports(args)))
     packets = 0
     try:
         for item in capture:
@@ -87,14 +91,14 @@ def _stop_on_signals(capture: Any) -> None:
 class _Talk:
     """What is said of each page: messages, and behind them the findings they led to."""
 
-    def __init__(self, args: Namespace, sink: Sink) -> None:
+    def __init__(self, args: Namespace, sink: Sink, write: Print) -> None:
         self.notes = Notes()
         #: `-c` messages were printed.
         self.enough = False
         self._args = args
         self._sink = sink
         self._left: int | None = args.count
-        self._write: Print = printer(args, sink)
+        self._write = write
         self._chosen = selection(args)
         self._analyzer = Analyzer()
         self._tally = Tally()

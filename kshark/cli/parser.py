@@ -67,8 +67,16 @@ def add_captures(parser: Parser) -> None:
     parser.add_argument(
         "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka, whatever it looks like"
     )
+    add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
+
+
+def add_dissectors(parser: Parser) -> None:
+    """APIs of one's own."""
+    parser.add_argument(
+        "--dissector", dest="dissectors", action="append", default=[], metavar="FILE.py", help="a file with an API of your own (repeatable)"
+    )
 
 
 def add_format(parser: Parser, *formats: str) -> None:

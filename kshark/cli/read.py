@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source, print_notes, registry, sources
 from kshark.errors import UsageError
 from kshark.model import Message
-from kshark.output.fields import COMMON, Fields, fields_line
+from kshark.names import TopicNames
+from kshark.output.fields import COMMON, Fields, fields_line, opens
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
 from kshark.output.tree import Trees
 from kshark.pipeline import Options
-from kshark.registry import Registry
 
 EXAMPLES = (
     "kshark read trace.pcap",
@@ -42,8 +43,9 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    write = printer(args, sink)
+    printer = printing(args, sink)
     for source in sources(args, options(args), printing=True):
+        write = printer(source.names)
         if args.each and args.format == "text" and not args.quiet:
             sink.text(f"== {source.name}\n")
         _print(source, args, write)
@@ -56,8 +58,9 @@ def options(args: Namespace) -> Options:
     named = [name for name in args.fields if name not in COMMON]
     if args.quiet or args.format == "fields":
         records = args.records and not args.quiet and any("records" in name or "batches" in name for name in named)
-        return Options(records=records, payload=args.payload, bodies=None if named and not args.quiet else frozenset())
-    return Options(records=args.records, payload=args.payload)
+        bodies = None if named and not args.quiet else frozenset[int]()
+        return Options(records=records, payload=args.payload, bodies=bodies, embedded=bodies is None and opens(named))
+    return Options(records=args.records, payload=args.payload, embedded=True)
 
 
 def _print(source: Source, args: Namespace, write: Print) -> None:
@@ -78,23 +81,29 @@ def _print(source: Source, args: Namespace, write: Print) -> None:
             return
 
 
-def printer(args: Namespace, sink: Sink) -> Print:
-    """How messages are printed: `-T`, `-V`, `-e`."""
+def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print]:
+    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own."""
     if args.fields and args.format != "fields":
         raise UsageError("-e needs -T fields")
-    registry = Registry()
+    known = registry(args)
     match args.format:
         case "json":
-            return sink.json
+            return lambda names: sink.json
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
-            fields = Fields(registry)
+            fields = Fields(known)
             readers = [fields.find(name) for name in args.fields]
-            return lambda messages: sink.text("".join([fields_line([read(m) for read in readers]) + "\n" for m in messages]))
+            return lambda names: lambda messages: sink.text("".join([fields_line([read(m) for read in readers]) + "\n" for m in messages]))
         case _ if args.verbose:
-            trees = Trees(registry)
-            return lambda messages: sink.lines([line for message in messages for line in trees.of(message)])
+            return lambda names: partial(_trees, sink, Trees(known, names))
         case _:
-            lines = MessageLines(registry, sink.width)
-            return lambda messages: sink.lines([lines.of(message) for message in messages], crop=True)
+            return lambda names: partial(_lines, sink, MessageLines(known, sink.width, names))
+
+
+def _trees(sink: Sink, trees: Trees, messages: Sequence[Message]) -> None:
+    sink.lines([line for message in messages for line in trees.of(message)])
+
+
+def _lines(sink: Sink, lines: MessageLines, messages: Sequence[Message]) -> None:
+    sink.lines([lines.of(message) for message in messages], crop=True)

@@ -8,18 +8,20 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, cached_property, partial
 from typing import Final
 
 from kshark.capture.captures import expand, open_captures
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.model import Event, Exchange, Finding, Gap, Message, PacketBatch, Weird
+from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
 from kshark.output.units import number
 from kshark.pipeline import Engine, Options
+from kshark.registry import Registry
 
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
@@ -27,6 +29,16 @@ _REDRAW_S: Final = 0.2
 
 #: File and number in it, by packet number.
 Locate = Callable[[int], tuple[str, int] | None]
+
+
+def registry(args: Namespace) -> Registry:
+    """Kafka's APIs, those of installed packages, and those of `--dissector`."""
+    return _registry(tuple(args.dissectors))
+
+
+@cache
+def _registry(files: tuple[str, ...]) -> Registry:
+    return Registry(files)
 
 
 class Source:
@@ -39,6 +51,7 @@ class Source:
         #: Packets that were read, those behind the period not counted.
         self.packets = 0
         self._options = replace(options, kafka_ports=ports(args))
+        self._registry = registry(args)
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
 
@@ -50,9 +63,18 @@ class Source:
         """Whether that moment lies behind `--since`."""
         return self._period.shows(time_ns)
 
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self._options, self._registry)
+
+    @property
+    def names(self) -> TopicNames | None:
+        """Names of topic ids, as they come to be known; None where nobody asked for them."""
+        return self._engine.names
+
     def __iter__(self) -> Iterator[list[Event]]:
         captures = open_captures(self.files)
-        engine = Engine(self._options)
+        engine = self._engine
         locate = captures.numbering.locate if len(captures.names) > 1 else None
         try:
             for item in captures:

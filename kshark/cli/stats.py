@@ -7,11 +7,10 @@ from argparse import Namespace
 
 from kshark.analysis.statistics import Statistics
 from kshark.cli.parser import Parser, add_captures, add_format
-from kshark.cli.source import print_notes, sources
+from kshark.cli.source import print_notes, registry, sources
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
 from kshark.pipeline import Options
-from kshark.registry import Registry
 
 EXAMPLES = (
     "kshark stats trace.pcap",
@@ -27,9 +26,8 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    registry = Registry()
     for source in sources(args, Options(records=False)):
-        statistics = Statistics(registry)
+        statistics = Statistics(registry(args))
         for page in source:
             for event in filter(source.shows, page):
                 statistics.feed(event)

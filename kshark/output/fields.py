@@ -1,7 +1,8 @@
 """Fields by name: what `-e` prints of a message.
 
 The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one: `kafka.error_code` is every
-error code at any depth, `kafka.topics.partitions.partition_index` one field only.
+error code at any depth, `kafka.topics.partitions.partition_index` one field only. Behind `_decoded`, which is what bytes hold, any path
+may follow: `kafka.protocols.metadata_decoded.data.topics`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from kshark.codec import DECODED
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.paths import Names, paths, values
@@ -32,9 +34,9 @@ _ANY_DEPTH: Final = ("error_code",)
 @cache
 def _record_paths() -> tuple[Names, ...]:
     """What lies below a field of type records: kshark.records makes it, no schema does."""
-    from kshark.records.batch import Batch, Record, RecordSizes  # numpy, which `kshark explain` does without
+    from kshark.records.batch import Batch, OpenedRecord, RecordSizes  # numpy, which `kshark explain` does without
 
-    record = dict.fromkeys(Record.__struct_fields__ + RecordSizes.__struct_fields__)
+    record = dict.fromkeys(OpenedRecord.__struct_fields__ + RecordSizes.__struct_fields__)
     batch = [("batches", name) for name in Batch.__struct_fields__]
     return (("size",), ("partial_bytes",), ("batches",), *batch, *(("batches", "records", name) for name in record))
 
@@ -83,6 +85,17 @@ COMMON: Final[dict[str, tuple[str, Values]]] = {
 }
 
 
+def opens(fields: Iterable[str]) -> bool:
+    """Whether one of these fields is what bytes hold."""
+    return any(part.endswith(DECODED) for name in fields for part in name.split("."))
+
+
+def _until_decoded(names: Names) -> tuple[Names, Names]:
+    """A path up to the first part that is decoded, and the rest."""
+    cut = next((at + 1 for at, name in enumerate(names) if name.endswith(DECODED)), len(names))
+    return names[:cut], names[cut:]
+
+
 class Fields:
     """Finds fields by name in the common ones and in every known API's schema."""
 
@@ -94,15 +107,16 @@ class Fields:
         """How a field is read. Raises UsageError, with what comes close, for a name that no message can have."""
         if name in COMMON:
             return COMMON[name][1]
-        if not name.startswith(PREFIX) or name[len(PREFIX) :] not in self.body_names():
+        told, rest = _until_decoded(tuple(name.removeprefix(PREFIX).split(".")))
+        if not name.startswith(PREFIX) or ".".join(told) not in self.body_names():
             raise UsageError(self._unknown(name))
-        return _BodyField(self._registry, tuple(name[len(PREFIX) :].split("."))).values
+        return _BodyField(self._registry, told, rest).values
 
     def body_names(self) -> set[str]:
         """Every path of every known body, and every end of one."""
         if self._body_names is None:
             apis = [api for api in map(self._registry.api, self._registry.names()) if api is not None]
-            every = {names for api in apis for names in _names_of_all_versions(api)}
+            every = {names for api in apis for names in _names_of_all_versions(self._registry, api)}
             self._body_names = {".".join(names[at:]) for names in every for at in range(len(names))}
         return self._body_names
 
@@ -123,21 +137,31 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
     return next(iter(ends or worded or get_close_matches(name, candidates, 1)), None)
 
 
-def _names_of_all_versions(api: Api) -> Iterator[Names]:
-    for layout in (api.request, api.response):
-        for version in range(layout.versions.low, layout.versions.high + 1):
-            for path in paths(layout.root, version):
-                yield path.names
-                if path.field.type == "records":
-                    yield from ((*path.names, *inner) for inner in _record_paths())
+def _names_of_all_versions(registry: Registry, api: Api) -> Iterator[Names]:
+    for kind in ("request", "response"):
+        for version in range(api.versions.low, api.versions.high + 1):
+            yield from _names(registry, api, version, kind)
+
+
+def _names(registry: Registry, api: Api, version: int, kind: str) -> Iterator[Names]:
+    """Every field of a body, of the records in it, and of what its bytes hold."""
+    opened = {tuple(place.path.split(".")) for place in registry.places(api.key, kind)}
+    layout = api.request if kind == "request" else api.response
+    for path in paths(layout.root, layout.versions.nearest(version)):
+        yield path.names
+        if path.field.type == "records":
+            yield from ((*path.names, *inner) for inner in _record_paths())
+        elif path.names in opened:
+            yield (*path.names[:-1], path.names[-1] + DECODED)
 
 
 class _BodyField:
     """A body's field by the end of its path; where that is in each (api, version, direction) is looked up once."""
 
-    def __init__(self, registry: Registry, end: Names) -> None:
+    def __init__(self, registry: Registry, end: Names, rest: Names = ()) -> None:
         self._registry = registry
         self._end = end
+        self._rest = rest
         self._places: dict[tuple[int, int, str], list[Names]] = {}
 
     def values(self, message: Message) -> list[Any]:
@@ -148,19 +172,13 @@ class _BodyField:
         places = self._places.get(key)
         if places is None:
             places = self._places[key] = self._look_up(*key)
-        return [value for names in places for value in values(body, names)]
+        return [value for names in places for value in values(body, (*names, *self._rest))]
 
     def _look_up(self, api_key: int, version: int, kind: str) -> list[Names]:
         api = self._registry.api(api_key)
         if api is None:
             return []
-        layout = api.request if kind == "request" else api.response
-        known = layout.versions.nearest(version)
-        every: list[Names] = []
-        for path in paths(layout.root, known):
-            every.append(path.names)
-            if path.field.type == "records":
-                every += [(*path.names, *inner) for inner in _record_paths()]
+        every = list(_names(self._registry, api, version, kind))
         if self._end in every and self._end != _ANY_DEPTH:
             return [self._end]
         return [names for names in every if names[-len(self._end) :] == self._end]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.model import Message
+from kshark.names import TopicNames
 from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line
 from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
@@ -25,11 +26,11 @@ _NARROW: Final = 100
 class MessageLines:
     """Lines under each other: a column is as wide as what was seen so far."""
 
-    def __init__(self, registry: Registry, width: int | None = None) -> None:
+    def __init__(self, registry: Registry, width: int | None = None, names: TopicNames | None = None) -> None:
         columns = width or _VERY_WIDE
         self._wide = columns >= _WIDE
         self._narrow = columns < _NARROW
-        self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9)
+        self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
 
     def of(self, message: Message) -> Line:

@@ -13,6 +13,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.model import Message
+from kshark.names import TopicNames
+from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
 from kshark.output.units import number, shortened, size
 from kshark.paths import Path, paths, values
@@ -20,6 +22,8 @@ from kshark.registry import Registry
 from kshark.schema import Field
 
 Item = Callable[[Any], Line]
+#: A topic's name by its id; whatever else it is given it gives back.
+Named = Callable[[str], str]
 
 #: Scalars worth a place in one line; limits, timeouts and rates are not.
 _TELLING: Final = re.compile(
@@ -48,11 +52,13 @@ _FEW: Final = 3
 
 
 class Summaries:
-    """One line about a message's body; strings longer than `length` are cut."""
+    """One line about a message's body; strings longer than `length` are cut, topics are told by name where `names` has it."""
 
-    def __init__(self, registry: Registry, length: int = 24) -> None:
+    def __init__(self, registry: Registry, length: int = 24, names: TopicNames | None = None) -> None:
         self._registry = registry
         self._length = length
+        self._names = names
+        self._packet = 0
         self._plans: dict[tuple[int, int, str], list[Item]] = {}
 
     def of(self, message: Message) -> Line:
@@ -64,7 +70,12 @@ class Summaries:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = self._plan(*key)
+        self._packet = message.packet
         return spaced(item for item in (make(body) for make in plan) if item)
+
+    def _topic(self, topic_id: str) -> str:
+        """A topic's name, as far as the capture told it before this message; else its id."""
+        return (self._names and self._names.at(topic_id, self._packet)) or topic_id
 
     def _plan(self, api_key: int, version: int, kind: str) -> list[Item]:
         api = self._registry.api(api_key)
@@ -72,10 +83,10 @@ class Summaries:
             return []
         layout = api.request if kind == "request" else api.response
         known = layout.versions.nearest(version)
-        return list(_items(layout.root, known, self._length))
+        return list(_items(layout.root, known, self._length, self._topic))
 
 
-def _items(root: Field, version: int, length: int) -> Iterator[Item]:
+def _items(root: Field, version: int, length: int, topic: Named) -> Iterator[Item]:
     """Errors first, then what stands outside arrays, then the arrays."""
     every = list(paths(root, version))
     single = [path for path in every if not _inside_array(root, path.names)]
@@ -92,7 +103,7 @@ def _items(root: Field, version: int, length: int) -> Iterator[Item]:
             yield _list(path, length)
     for path in every:
         if path.field.type == "array" and path.type.type == "struct" and not _is_partitions(path):
-            yield from _structs(path, version, length, outside=path in single)
+            yield from _structs(path, version, length, topic, outside=path in single)
     for path in every:
         if path.field.type == "records":
             yield _records(path)
@@ -122,21 +133,13 @@ def _labelled(name: str, text: str) -> Line:
 
 def _errors(codes: list[Path]) -> Item:
     def make(body: Any) -> Line:
-        found = Counter(_named(path.field, code) for path in codes for code in values(body, path.names) if code)
+        found = Counter(named(code, path.field) for path in codes for code in values(body, path.names) if code)
         shown = [name + (f" ×{times}" if times > 1 else "") for name, times in found.most_common(_FEW)]
         if len(found) > _FEW:
             shown.append(f"and {len(found) - _FEW} more")
         return [(", ".join(shown), ERROR)] if shown else []
 
     return make
-
-
-def _named(field: Field, value: Any) -> str:
-    """An enum's number with its name: `123 INVALID_SHARE_SESSION_EPOCH`."""
-    enum = (field.element or field).enum
-    if enum is None or value not in enum._value2member_map_:
-        return str(value)
-    return f"{value} {enum(value).name}"
 
 
 def _message(path: Path) -> Item:
@@ -148,7 +151,6 @@ def _message(path: Path) -> Item:
 
 def _scalar(path: Path, length: int) -> Item:
     name = path.names[-1]
-    enum = path.field.enum
     keep_negative = name.endswith("epoch") or name == "acks"
 
     def make(body: Any) -> Line:
@@ -157,8 +159,8 @@ def _scalar(path: Path, length: int) -> Item:
                 return []
             if isinstance(value, str):
                 return _labelled(name, _word(value, length))
-            if enum is not None and value in enum._value2member_map_:
-                return _labelled(name, enum(value).name)
+            if member := name_of(value, path.field):
+                return _labelled(name, member)
             return _labelled(name, str(value)) if keep_negative or value >= 0 else []
         return []
 
@@ -184,12 +186,12 @@ def _list(path: Path, length: int) -> Item:
     return make
 
 
-def _structs(path: Path, version: int, length: int, *, outside: bool) -> Iterator[Item]:
+def _structs(path: Path, version: int, length: int, topic: Named, *, outside: bool) -> Iterator[Item]:
     """An array of structures: topics by name, ranges of offsets by the records they cover, a single one by its fields, else a count."""
     if {"first_offset", "last_offset"} <= {field.name for field in path.type.fields}:
         yield _covered(path)
     elif outside:
-        yield _topics(path, version, length) or _elements(path, version, length)
+        yield _topics(path, version, length, topic) or _elements(path, version, length)
 
 
 def _covered(path: Path) -> Item:
@@ -215,7 +217,7 @@ def _elements(path: Path, version: int, length: int) -> Item:
     return make
 
 
-def _topics(path: Path, version: int, length: int) -> Item | None:
+def _topics(path: Path, version: int, length: int, topic_name: Named) -> Item | None:
     """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None where elements are no topics."""
     inner = [field.name for field in path.type.in_wire_order(version)]
     names = [name for name in _TOPIC if name in inner]
@@ -223,14 +225,14 @@ def _topics(path: Path, version: int, length: int) -> Item | None:
     if not names or (holder is None and len(inner) > len(names)):
         return None
     if holder is None:
-        return _names(path, names, length)
+        return _names(path, names, length, topic_name)
     partition = next(field for field in path.type.fields if field.name == holder)
     index = next((f.name for f in (partition.element or partition).fields if f.name in _PARTITION), None)
     if index is None and (partition.element or partition).type != "int32":
         return None
 
     def one(topic: Any) -> str:
-        name = _named_by(topic, names)
+        name = topic_name(_named_by(topic, names))
         held = _read(topic, holder) or ()
         found = held if index is None else [_read(each, index) for each in held[:64]]
         return f"{_word(name, length)}[{ranged(each for each in found if each is not None)}]"
@@ -245,11 +247,11 @@ def _topics(path: Path, version: int, length: int) -> Item | None:
     return make
 
 
-def _names(path: Path, names: Sequence[str], length: int) -> Item:
+def _names(path: Path, names: Sequence[str], length: int, topic_name: Named) -> Item:
     """Topics without partitions: the first names."""
 
     def make(body: Any) -> Line:
-        found = [_word(_named_by(topic, names), length) for topic in values(body, path.names) if topic is not None]
+        found = [_word(topic_name(_named_by(topic, names)), length) for topic in values(body, path.names) if topic is not None]
         more = f" +{len(found) - _FEW}" if len(found) > _FEW else ""
         return _labelled(path.names[-1], ",".join(found[:_FEW]) + more) if found else []
 

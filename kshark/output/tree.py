@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
+from kshark.codec import DECODED
 from kshark.model import Message
+from kshark.names import TopicNames
+from kshark.output.enumerations import named
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, Span
 from kshark.output.units import clock, counted, duration, safe, size
 from kshark.registry import Registry
@@ -21,10 +24,14 @@ _SHOWN: Final = 200
 
 
 class Trees:
-    """Lines of a message and its body; names come from the schema, values from the body, so that nothing read is left out."""
+    """Lines of a message and its body; names come from the schema, values from the body, so that nothing read is left out.
 
-    def __init__(self, registry: Registry) -> None:
+    `names`: topic names to stand beside topic ids.
+    """
+
+    def __init__(self, registry: Registry, names: TopicNames | None = None) -> None:
         self._registry = registry
+        self._names = names
 
     def of(self, message: Message) -> Iterator[Line]:
         """A head of one or two lines, the body indented below it, an empty line at the end."""
@@ -32,7 +39,9 @@ class Trees:
         if message.body is None:
             yield [(_STEP + "body not read", DIM)]
         elif message.body is not UNSET:
-            yield from _members(message.body, self._root(message), 1)
+            names, packet = self._names, message.packet
+            topic = (lambda topic_id: names.at(topic_id, packet)) if names is not None else None
+            yield from _Tree(self._registry, topic).members(message.body, self._root(message), 1)
         yield []
 
     def _root(self, message: Message) -> Field | None:
@@ -73,12 +82,89 @@ def _quoted(text: str | None) -> Span:
     return ("null", DIM) if text is None else (f'"{safe(text)}"', VALUE)
 
 
-def _members(value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-    """The fields of a structure, in wire order."""
-    known = {f.name: f for f in field.fields} if field is not None else {}
-    for name, member in _items(value):
-        if member is not UNSET:
-            yield from _member(name, member, known.get(name), depth)
+class _Tree:
+    """One body's lines; `topic` tells a topic's name by its id."""
+
+    def __init__(self, registry: Registry, topic: Callable[[str], str | None] | None) -> None:
+        self._registry = registry
+        self._topic = topic
+
+    def members(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
+        """The fields of a structure, in wire order; what bytes hold follows them."""
+        known = {f.name: f for f in field.fields} if field is not None else {}
+        found = {name: member for name, member in _items(value) if member is not UNSET}
+        for name, member in found.items():
+            if not (name.endswith(DECODED) and name.removesuffix(DECODED) in found):
+                held = found.get(name + DECODED)
+                if held is not None and isinstance(member, bytes):
+                    yield [(_STEP * depth + name, LABEL), (": ", DIM), (size(len(member)), DIM)]
+                else:
+                    yield from self._member(name, member, known.get(name), depth)
+                if held is not None:
+                    yield from self._structure(name + DECODED, held, depth)
+
+    def _structure(self, name: str, value: Any, depth: int) -> Iterator[Line]:
+        """What bytes hold, as kshark.embedded tells it: named in one line, its data below."""
+        if not isinstance(value, dict) or "data" not in value:
+            yield from self._member(name, value, None, depth)
+            return
+        layout = self._registry.structure(value["name"])
+        version = f" v{value['version']}" if "version" in value else ""
+        number = f"  type {value['type']}" if "type" in value else ""
+        yield [(_STEP * depth + name, LABEL), (": ", DIM), (value["name"], API), (version, PLAIN), (number, DIM)]
+        yield from self.members(value["data"], None if layout is None else layout.root, depth + 1)
+
+    def _member(self, name: str, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
+        label: Line = [(_STEP * depth + name, LABEL), (": ", DIM)]
+        if isinstance(value, list | tuple):
+            inner = field.element if field is not None else None
+            if all(_is_scalar(element) for element in value):
+                yield [*label, ("[", DIM), *self._listed(value, inner), ("]", DIM)]
+            else:
+                yield [*label, (str(len(value)), DIM)]
+                for element in value:
+                    yield from self._element(element, inner, depth + 1)
+        elif isinstance(value, dict | msgspec.Struct):
+            yield [(_STEP * depth + name, LABEL), (":", DIM)]
+            yield from self.members(value, field, depth + 1)
+        else:
+            yield [*label, *self._value(value, field)]
+
+    def _element(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
+        """An array's element: its first field stands behind a dash."""
+        if _is_scalar(value) or isinstance(value, list | tuple):
+            shown = self._listed(value, field) if isinstance(value, list | tuple) else self._value(value, field)
+            yield [(_STEP * depth + "- ", DIM), *shown]
+            return
+        for index, line in enumerate(self.members(value, field, depth + 1)):
+            if index == 0:
+                (text, style), *rest = line
+                yield [(_STEP * depth + "- ", DIM), (text[len(_STEP) * (depth + 1) :], style), *rest]
+            else:
+                yield line
+
+    def _listed(self, found: list[Any] | tuple[Any, ...], field: Field | None) -> Line:
+        line: Line = []
+        for index, value in enumerate(found):
+            if index:
+                line.append((", ", DIM))
+            line += self._value(value, field) if _is_scalar(value) else [(safe(repr(value)), VALUE)]
+        return line
+
+    def _value(self, value: Any, field: Field | None) -> Line:
+        if value is None:
+            return [("null", DIM)]
+        if value is True or value is False:
+            return [(str(value).lower(), VALUE)]
+        if isinstance(value, bytes | bytearray | memoryview):
+            return [(_bytes(bytes(value)), VALUE)]
+        if isinstance(value, str):
+            if field is None or field.type != "uuid":
+                return [(f'"{safe(value)}"', VALUE)]
+            topic = self._topic(value) if self._topic is not None else None
+            return [(safe(value), VALUE), *([(f" {safe(topic)}", LABEL)] if topic else [])]
+        failed = field is not None and field.enum is not None and field.enum.__name__ == "ErrorCode" and value
+        return [(named(value, field), ERROR if failed else VALUE)]
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
@@ -90,62 +176,8 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
             yield str(key), member
 
 
-def _member(name: str, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-    label: Line = [(_STEP * depth + name, LABEL), (": ", DIM)]
-    if isinstance(value, list | tuple):
-        inner = field.element if field is not None else None
-        if all(_is_scalar(element) for element in value):
-            yield [*label, ("[", DIM), *_listed(value, inner), ("]", DIM)]
-        else:
-            yield [*label, (str(len(value)), DIM)]
-            for element in value:
-                yield from _element(element, inner, depth + 1)
-    elif isinstance(value, dict | msgspec.Struct):
-        yield [(_STEP * depth + name, LABEL), (":", DIM)]
-        yield from _members(value, field, depth + 1)
-    else:
-        yield [*label, _value(value, field)]
-
-
-def _element(value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-    """An array's element: its first field stands behind a dash."""
-    if _is_scalar(value) or isinstance(value, list | tuple):
-        yield [(_STEP * depth + "- ", DIM), *(_listed(value, field) if isinstance(value, list | tuple) else [_value(value, field)])]
-        return
-    for index, line in enumerate(_members(value, field, depth + 1)):
-        if index == 0:
-            (text, style), *rest = line
-            yield [(_STEP * depth + "- ", DIM), (text[len(_STEP) * (depth + 1) :], style), *rest]
-        else:
-            yield line
-
-
 def _is_scalar(value: Any) -> bool:
     return not isinstance(value, list | tuple | dict | msgspec.Struct)
-
-
-def _listed(found: list[Any] | tuple[Any, ...], field: Field | None) -> Line:
-    line: Line = []
-    for index, value in enumerate(found):
-        if index:
-            line.append((", ", DIM))
-        line.append(_value(value, field) if _is_scalar(value) else (safe(repr(value)), VALUE))
-    return line
-
-
-def _value(value: Any, field: Field | None) -> Span:
-    if value is None:
-        return "null", DIM
-    if value is True or value is False:
-        return str(value).lower(), VALUE
-    if isinstance(value, bytes | bytearray | memoryview):
-        return _bytes(bytes(value)), VALUE
-    if isinstance(value, str):
-        return (f'"{safe(value)}"' if field is None or field.type != "uuid" else safe(value)), VALUE
-    enum = field.enum if field is not None else None
-    if enum is not None and value in enum._value2member_map_:
-        return f"{value} {enum(value).name}", ERROR if enum.__name__ == "ErrorCode" and value else VALUE
-    return str(value), VALUE
 
 
 def _bytes(value: bytes) -> str:
