@@ -119,6 +119,8 @@ class Analyzer:
         machine = yield from self._machine(connection.broker, step)
         machine.ask(step)
         self._asked[id(message)] = (message, step, machine)
+        if machine.crowded:
+            yield from machine.settle()
 
     def _exchange(self, exchange: Exchange) -> Iterator[Verdict]:
         self._tally.exchanges += 1

@@ -70,6 +70,8 @@ class Machine:
 
     def answer(self, step: Step, answer: Answer | None) -> None:
         """The answer to a request, or that none will come. What is pipelined behind it is the broker's turn only now."""
+        if step.settled:
+            return
         step.settle(answer)
         step.settled = True
         behind = [
@@ -92,15 +94,21 @@ class Machine:
 
     # -- what can be said
 
+    @property
+    def crowded(self) -> bool:
+        """Whether more waits than may: the first answer is not waited for any longer."""
+        return len(self._queue) > limits.WAITING_STEPS
+
     def settle(self) -> Iterator[Verdict]:
         """Everything that no missing answer holds back."""
         while self._queue:
             head = self._queue[0]
-            if isinstance(head, Step) and not head.settled and len(self._queue) <= limits.WAITING_STEPS:
+            if isinstance(head, Step) and not head.settled and not self.crowded:
                 break
             del self._queue[0]
             match head:
                 case Step():
+                    head.settled = True
                     yield from self._take(head)
                 case Ended(connection=connection, end=end):
                     yield from self._left_open(closing.left_open(self.memory, connection, end))
