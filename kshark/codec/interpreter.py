@@ -1,7 +1,8 @@
 """The exact reader: the same shapes as the compiled one, every step checked against the frame's end.
 
 It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was read before it
-stays. Where Kafka's brokers take an oddity and go on (a null where none may be, tags out of order), it goes on as well.
+stays. Where Kafka's brokers take an oddity and go on (a null where none may be, tags out of order, text that is no UTF-8), it goes on as
+well.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ class _Cursor:
     def _tag(self, slot: Slot, behind: int) -> Any:
         """The value of a known tag, which must end at `behind`."""
         start, end, self._end = self.position, self._end, behind
-        value = self._named(slot)
+        self._path.append(f".{slot.name}")
+        value = self._value(slot)
         self._end = end
         if not self.stopped and self.position < behind:
             detail = f"tag's content takes {self.position - start} of its {behind - start} bytes"
@@ -154,6 +156,7 @@ class _Cursor:
         elif self.stopped and self.faults[-1].code in _OUTSIDE:
             self.faults.pop()
             self._stop("TAG_LENGTH_MISMATCH", start, f"tag's content goes beyond its {behind - start} bytes")
+        self._path.pop()
         return value
 
     # -- values
@@ -243,7 +246,14 @@ class _Cursor:
         if slot.type == "records" and self._records is not None:
             return self._records(self._buffer, start, self.position, slot.aligned)
         raw = self._buffer[start : self.position]
-        return raw.decode("utf-8", "backslashreplace") if slot.type == "string" else raw
+        return self._text(raw, at) if slot.type == "string" else raw
+
+    def _text(self, raw: bytes, at: int) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            self.fault("NOT_UTF8", at, f"byte {error.start} of a string of {len(raw)} bytes is no UTF-8")
+            return raw.decode("utf-8", "backslashreplace")
 
     def _array(self, slot: Slot) -> Any:
         """An array; of one that announces more elements than can be there, those that are."""
