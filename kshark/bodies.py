@@ -30,7 +30,7 @@ def decode(key: int, version: int, kind: Direction, data: bytes, *, registry: Re
     """
     api = _api(key, version, registry)
     data = bytes(data)
-    layout, version = _layout(api, version, kind, data[:2])
+    layout, version = api.layout(_kind(kind), version, data)
     body: dict[str, Any] = plain(_read(layout, version, data))
     return body
 
@@ -43,7 +43,7 @@ def encode(key: int, version: int, kind: Direction, value: Mapping[str, Any], *,
     api = _api(key, version, registry)
     error = value.get("error_code") if isinstance(value, Mapping) else None
     start = _INT16.pack(error) if isinstance(error, int) and -32768 <= error < 32768 else b""
-    layout, version = _layout(api, version, kind, start)
+    layout, version = api.layout(_kind(kind), version, start)
     return compile_writer(layout, version)(value)
 
 
@@ -76,12 +76,7 @@ def _api(key: int, version: int, registry: Registry | None) -> Api:
     return api
 
 
-def _layout(api: Api, version: int, kind: Direction, start: bytes) -> tuple[Layout, int]:
-    """The layout, and the version it is read in: an answer that begins with the fallback's error code is laid out in another one."""
-    if kind == "request":
-        return api.request, version
-    if kind != "response":
+def _kind(kind: str) -> str:
+    if kind not in ("request", "response"):
         raise UsageError(f"a message is a request or a response, not {kind!r}")
-    if api.fallback is not None and start == _INT16.pack(api.fallback[0]):
-        version = api.fallback[1]
-    return api.response, version
+    return kind

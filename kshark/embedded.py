@@ -1,33 +1,26 @@
 """Structures inside bytes: what a body's opaque fields and its records hold, by rules that are data (kshark.places).
 
 A structure becomes `{"name": …, "type": …, "version": …, "data": {…}}`, as Kafka's own tools print stored records: `name` is Kafka's name
-of the message, `type` is there for records that have one, `version` where one is told.
+of the message, `type` is there for records that have one, `version` where one is told. A whole message has header and body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from kshark import limits
-from kshark.codec import DECODED, Reader, compile_reader, interpret, plain
+from kshark.codec import DECODED
 from kshark.codec.primitives import Misfit, uvarint
-from kshark.otlp import read_metrics
-from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure
+from kshark.opening import Opened, fitting, foreign, read_body, told, whole
+from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure, Whole
 from kshark.records.batch import OpenedRecord, Record
-from kshark.records.compression import CODEC_COUNT, decompress_into
-from kshark.records.faults import DecompressionFailed, RoomExceeded
-from kshark.schema import Layout
+from kshark.registry import Registry
 
 _INT16: Final = Struct(">h").unpack_from
-#: Readers of formats that are not Kafka's: bytes to what they mean, and what is wrong with them ("" for nothing).
-_FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": read_metrics}
-
 
 #: What stands around a field, from the outermost in: the request that is answered, the body, and the structs down to the field's own.
 Owners = tuple[Any, ...]
@@ -53,33 +46,44 @@ class Companion(NamedTuple):
             setattr(self.owner, self.name, self.value)
 
 
-class _Opened(NamedTuple):
-    value: Any
-    code: str | None = None
-    detail: str = ""
+class _Known(NamedTuple):
+    """What is known beside the bytes: topic names by topic id, and the APIs whose whole messages bytes may hold."""
+
+    names: Mapping[str, str]
+    registry: Registry | None = None
 
 
-def companions(places: Sequence[Place], body: Any, *, request: Any = None, names: Mapping[str, str] | None = None) -> Iterator[Companion]:
+_NOTHING: Final = _Known({})
+
+
+def companions(
+    places: Sequence[Place],
+    body: Any,
+    *,
+    request: Any = None,
+    names: Mapping[str, str] | None = None,
+    registry: Registry | None = None,
+) -> Iterator[Companion]:
     """What the fields at `places` hold in a body (of the codec, or as a dict), records included. Never raises on what bytes say.
 
-    Records that hold something become OpenedRecords, which have room for it.
-    `request`: the body of the request that this one answers. `names`: topic names by topic id.
+    Records that hold something become OpenedRecords, which have room for it. `request`: the body of the request that this one answers.
+    `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes.
     """
-    yield from _companions(places, (body,) if request is None else (request, body), names or {})
+    yield from _companions(places, (body,) if request is None else (request, body), _Known(names or {}, registry))
 
 
-def _companions(places: Sequence[Place], owners: Owners, names: Mapping[str, str]) -> Iterator[Companion]:
+def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Iterator[Companion]:
     for place in places:
         *way, field = place.path.split(".")
         for around in _walk(owners, way):
             content = _get(around[-1], field)
             if isinstance(content, bytes):
                 if content:
-                    opened = _open(place, content, around, names)
+                    opened = _open(place, content, around, known)
                     if opened is not None:
                         yield Companion(around[-1], field + DECODED, *opened)
             elif batches := _get(content, "batches"):
-                yield from _records(place, batches, around, names)
+                yield from _records(place, batches, around, known)
 
 
 def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
@@ -133,43 +137,31 @@ def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> A
 # -- bytes fields
 
 
-def _open(place: Place, data: bytes, owners: Owners, names: Mapping[str, str]) -> _Opened | None:
+def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | None:
     """None where nothing is known to be there, or what is there need not be known."""
-    called = {name: _named((field,), owners, names) for name, field in place.call.items()}
-    value = _named(place.by, owners, names) if place.by else ""
+    called = {name: _named((field,), owners, known.names) for name, field in place.call.items()}
+    value = _named(place.by, owners, known.names) if place.by else ""
     if value is None:
-        fitting = [opened for each in place.holds.values() if (opened := _held(each, data, called, owners)).code is None]
-        return fitting[0] if len(fitting) == 1 else None
+        clean = [opened for each in place.holds.values() if (opened := _held(each, data, called, owners, known)).code is None]
+        return clean[0] if len(clean) == 1 else None
     holding = place.holds.get(value)
-    if holding is None:
+    if holding is None or (isinstance(holding, Whole) and known.registry is None):
         return None
-    opened = _held(holding, data, called, owners)
+    opened = _held(holding, data, called, owners, known)
     return opened if place.certain or opened.code is None else None
 
 
-def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: Owners) -> _Opened:
+def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: Owners, known: _Known) -> Opened:
     match holding:
         case Structure():
             return _structure(holding, data, 0, called=called)
         case Foreign():
-            return _foreign(holding, data, _named((holding.compression,), owners, {}))
+            return foreign(holding, data, _named((holding.compression,), owners, {}))
+        case Whole():
+            assert known.registry is not None
+            return whole(holding, data, _get(owners[0], holding.of), known.registry)
         case Log():
             raise TypeError("records lie in batches, not in a field of bytes")
-
-
-def _foreign(holding: Foreign, data: bytes, codec: Any) -> _Opened:
-    if codec:
-        if not isinstance(codec, int) or not 0 < codec < CODEC_COUNT:
-            return _Opened(None, "CODEC_INVALID", f"codec {codec}")
-        room = bytearray(limits.TELEMETRY_BYTES)
-        try:
-            data = bytes(memoryview(room)[: decompress_into(codec, memoryview(data), memoryview(room))])
-        except DecompressionFailed as error:
-            return _Opened(None, "DECOMPRESSION_FAILED", str(error))
-        except RoomExceeded:
-            return _Opened(None, "DECOMPRESSION_LIMIT", f"more than {limits.TELEMETRY_BYTES} bytes")
-    value, wrong = _FORMATS[holding.format](data)
-    return _Opened({"name": holding.format, "data": value}, "EMBEDDED_INVALID" if wrong else None, wrong)
 
 
 # -- structures
@@ -183,75 +175,35 @@ def _structure(
     type: int | None = None,
     version: int | None = None,
     called: Mapping[str, Any] | None = None,
-) -> _Opened:
+) -> Opened:
     """The structure that begins at `position` and ends with the data; `type` and `version` are those that numbers before it told."""
     layout = structure.layout
     if structure.version_from == "length":
-        return _fitting(structure, data, position)
+        return fitting(layout, data, position)
     if structure.version_from in ("prefix", "first_field"):
         if len(data) - position < 2:
-            return _Opened(None, "EMBEDDED_INVALID", f"{layout.name}: {len(data) - position} bytes, no version")
+            return Opened(None, "EMBEDDED_INVALID", f"{layout.name}: {len(data) - position} bytes, no version")
         (version,) = _INT16(data, position)
         position += 2 if structure.version_from == "prefix" else 0
-    told = layout.versions.low if version is None else version
-    known = layout.versions.nearest(told)
-    body, code, detail = _body(layout, known, data, position)
-    if known != told:
-        code, detail = "VERSION_UNKNOWN", f"{layout.name} version {told}, read as {known}"
+    asked = layout.versions.low if version is None else version
+    nearest = layout.versions.nearest(asked)
+    body, code, detail = read_body(layout, nearest, data, position)
+    if nearest != asked:
+        code, detail = "VERSION_UNKNOWN", f"{layout.name} version {asked}, read as {nearest}"
     if body is not None and structure.inside:
-        for inner in _companions(structure.inside, (called, body), {}):
+        for inner in _companions(structure.inside, (called, body), _NOTHING):
             if inner.value is not None:
                 inner.attach()
             if inner.code is not None and code is None:
                 code, detail = inner.code, f"{layout.name}.{inner.name.removesuffix(DECODED)}: {inner.detail}"
-    return _Opened(_told(layout, type, version, body), code, detail)
-
-
-def _told(layout: Layout, type: int | None, version: int | None, body: Any) -> dict[str, Any]:
-    value: dict[str, Any] = {"name": layout.name}
-    if type is not None:
-        value["type"] = type
-    if version is not None:
-        value["version"] = version
-    value["data"] = body
-    return value
-
-
-def _fitting(structure: Structure, data: bytes, position: int) -> _Opened:
-    """The newest version that ends where the data does."""
-    layout = structure.layout
-    for version in range(layout.versions.high, layout.versions.low - 1, -1):
-        body, code, _ = _body(layout, version, data, position)
-        if code is None:
-            return _Opened(_told(layout, None, version, body))
-    return _Opened(None, "EMBEDDED_INVALID", f"{layout.name}: no version ends where the bytes do")
-
-
-@lru_cache(maxsize=1024)
-def _reader(layout: Layout, version: int) -> Reader:
-    return compile_reader(layout, version)
-
-
-def _body(layout: Layout, version: int, data: bytes, position: int) -> _Opened:
-    """The body from `position` to the end of the data as plain values, as far as it can be read."""
-    try:
-        body, stop = _reader(layout, version)(data, position)
-        if stop == len(data):
-            return _Opened(plain(body))
-    except Exception:  # whatever the compiled reader stumbles over, the exact one names
-        pass
-    reading = interpret(layout, version, data, position, len(data))
-    if reading.faults and reading.faults[0].code == "LAYOUT_DRIFT":
-        return _Opened(plain(reading.body), "LAYOUT_DRIFT", layout.name)
-    detail = "; ".join(f"{layout.name}.{fault.path}: {fault.detail}" for fault in reading.faults[:3])
-    return _Opened(plain(reading.body), "EMBEDDED_INVALID" if reading.faults else None, detail)
+    return Opened(told(layout, type, version, body), code, detail)
 
 
 # -- records
 
 
-def _records(place: Place, batches: Sequence[Any], owners: Owners, names: Mapping[str, str]) -> Iterator[Companion]:
-    log = place.holds.get(_named(place.by, owners, names))
+def _records(place: Place, batches: Sequence[Any], owners: Owners, known: _Known) -> Iterator[Companion]:
+    log = place.holds.get(_named(place.by, owners, known.names))
     for batch in batches:
         of_batch = place.control if _get(batch, "control") is True else log
         if isinstance(of_batch, Log):
@@ -285,8 +237,8 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None) -> It
         return
     key_layout, structure = log.types[type]
     if key is not None and key_layout is not None:
-        body, code, detail = _body(key_layout, key_layout.versions.low, key, key_at)
-        yield Companion(record, "key" + DECODED, _told(key_layout, type, None, body), code, detail)
+        body, code, detail = read_body(key_layout, key_layout.versions.low, key, key_at)
+        yield Companion(record, "key" + DECODED, told(key_layout, type, None, body), code, detail)
     if value is not None:
         yield Companion(record, "value" + DECODED, *_structure(structure, value, value_at, type=type, version=before_value.get("version")))
 

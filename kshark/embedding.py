@@ -82,7 +82,8 @@ class Embedding:
         if plan.records is not None and ordinary(plan.records, body, known, controls=self._records.controls):
             return
         if plan.places:
-            self._attach(message, companions(plan.places, body, request=None if request is UNSET else request, names=known))
+            asked = None if request is UNSET else request
+            self._attach(message, companions(plan.places, body, request=asked, names=known, registry=self._registry))
 
     def _attach(self, message: Message, found: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}
@@ -90,8 +91,8 @@ class Embedding:
             one.attach()
             if one.code is not None:
                 faults.setdefault(one.code, one.detail)
-            if isinstance(one.value, dict) and "data" in one.value:
-                self.names.learn_stored(one.value, message.packet)
+            if isinstance(one.value, dict):
+                self.names.learn_opened(one.value, message.packet)
         if next(found, None) is not None:
             faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
         if faults:

@@ -74,17 +74,22 @@ class TopicNames:
         if found and message.body is not None and message.body is not UNSET:
             self._take(found, message.body, message.packet)
 
-    def learn_stored(self, structure: dict[str, Any], packet: int) -> None:
-        """Takes what a structure inside bytes pairs; it is as kshark.embedded makes it."""
-        key = (structure["name"], structure.get("version", 0))
-        found = self._of_structures.get(key)
-        if found is None:
-            layout = self._registry.structure(key[0])
-            roots = () if layout is None else (layout.root, *layout.older.values())
-            version = 0 if layout is None else layout.versions.nearest(key[1])
-            found = self._of_structures[key] = tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, version)))
-        if found:
-            self._take(found, structure.get("data"), packet)
+    def learn_opened(self, opened: dict[str, Any], packet: int) -> None:
+        """Takes what a structure or a whole message inside bytes pairs; it is as kshark.embedded makes it."""
+        if "data" in opened:
+            key = (opened["name"], opened.get("version", 0))
+            found = self._of_structures.get(key)
+            if found is None:
+                found = self._of_structures[key] = self._in_structure(*key)
+            self._take(found, opened["data"], packet)
+        elif "body" in opened:
+            self._take(self._look_up(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
+
+    def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
+        layout = self._registry.structure(name)
+        roots = () if layout is None else (layout.root, *layout.older.values())
+        known = 0 if layout is None else layout.versions.nearest(version)
+        return tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, known)))
 
     def _look_up(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
         api = self._registry.api(api_key) if isinstance(api_key, int) else None

@@ -54,7 +54,15 @@ class Foreign:
     compression: str
 
 
-Holding = Structure | Log | Foreign
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole message behind its header, which says what it is; of a response the field `of` of the request holds that header."""
+
+    kind: Literal["request", "response"]
+    of: str = ""
+
+
+Holding = Structure | Log | Foreign | Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

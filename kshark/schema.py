@@ -299,6 +299,13 @@ class Api:
     software: tuple[str, str] | None = None
     then_raw: Versions = NEVER
 
+    def layout(self, kind: str, version: int, begins: bytes = b"") -> tuple[Layout, int]:
+        """The layout of requests or responses, and the version in which a body is laid out that begins with these bytes."""
+        if kind == "request":
+            return self.request, version
+        fell_back = self.fallback is not None and int.from_bytes(begins[:2], "big", signed=True) == self.fallback[0] and len(begins) > 1
+        return self.response, self.fallback[1] if self.fallback is not None and fell_back else version
+
     def request_header_version(self, version: int) -> int:
         """Header of a request: 1, or 2 in flexible versions (KIP-482), unless the dissector names another."""
         return self.request_header.get(version, 2 if version in self.flexible else 1)

@@ -10,7 +10,7 @@ from dissectors.embedded.principal import PRINCIPAL
 from dissectors.embedded.remote_log_metadata import REMOTE_LOG_METADATA
 from dissectors.embedded.share_group_state import SHARE_GROUP_STATE
 from dissectors.embedded.transaction_state import TRANSACTION_STATE
-from kshark.places import Foreign, Place
+from kshark.places import Foreign, Place, Whole
 
 #: Kafka: Topic, and TopicBasedRemoteLogMetadataManagerConfig.
 LOGS: Final = {
@@ -32,7 +32,11 @@ PLACES: Final = {
         Place("groups.members.member_metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_data"}),
         Place("groups.members.member_assignment", ASSIGNMENTS, by=("protocol_type",)),
     ),
-    (58, "request"): (Place("request_principal", {"": PRINCIPAL}, certain=False),),
+    (58, "request"): (
+        Place("request_data", {"": Whole("request")}),
+        Place("request_principal", {"": PRINCIPAL}, certain=False),
+    ),
+    (58, "response"): (Place("response_data", {"": Whole("response", of="request_data")}),),
     (59, "response"): (Place("topics.partitions.unaligned_records", LOGS, by=("name",), control=CONTROL),),
     (72, "request"): (Place("metrics", {"": Foreign("otlp", compression="compression_type")}),),
     (78, "response"): (Place("responses.partitions.records", LOGS, by=("topic_id",), control=CONTROL),),

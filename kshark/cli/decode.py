@@ -53,10 +53,7 @@ def run(args: Namespace) -> int:
 
 def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
     """The body from `start`; an answer that begins with the fallback's error code is laid out in another version."""
-    layout = api.request if args.kind == "request" else api.response
-    version = args.version
-    if args.kind == "response" and api.fallback is not None and data[start : start + 2] == api.fallback[0].to_bytes(2, "big"):
-        version = api.fallback[1]
+    layout, version = api.layout(args.kind, args.version, data[start : start + 2])
     records = make_reader(True, True)
     reading = interpret(layout, version, data, start, len(data), records=records)
     records.fill()

@@ -105,14 +105,22 @@ class _Tree:
 
     def _structure(self, name: str, value: Any, depth: int) -> Iterator[Line]:
         """What bytes hold, as kshark.embedded tells it: named in one line, its data below."""
-        if not isinstance(value, dict) or "data" not in value:
+        if not isinstance(value, dict) or not ("data" in value or "body" in value):
             yield from self._member(name, value, None, depth)
             return
-        layout = self._registry.structure(value["name"])
         version = f" v{value['version']}" if "version" in value else ""
-        number = f"  type {value['type']}" if "type" in value else ""
-        yield [(_STEP * depth + name, LABEL), (": ", DIM), (value["name"], API), (version, PLAIN), (number, DIM)]
-        yield from self.members(value["data"], None if layout is None else layout.root, depth + 1)
+        label: Line = [(_STEP * depth + name, LABEL), (": ", DIM)]
+        if "data" in value:
+            layout = self._registry.structure(value["name"])
+            number = f"  type {value['type']}" if "type" in value else ""
+            yield [*label, (value["name"], API), (version, PLAIN), (number, DIM)]
+            yield from self.members(value["data"], None if layout is None else layout.root, depth + 1)
+            return
+        yield [*label, (value["api"], API), (version, PLAIN), (f" {value['kind']}", PLAIN)]
+        yield from self._member("header", value["header"], None, depth + 1)
+        api = self._registry.api(value["api_key"])
+        layout = None if api is None else api.layout(value["kind"], value["version"])[0]
+        yield from self._member("body", value["body"], None if layout is None else layout.root, depth + 1)
 
     def _member(self, name: str, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
         label: Line = [(_STEP * depth + name, LABEL), (": ", DIM)]

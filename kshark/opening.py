@@ -1,0 +1,118 @@
+"""One piece of bytes, opened: a structure in one version, a whole message behind its header, a format that is not Kafka's.
+
+Nothing here raises on what bytes say: what cannot be read is a code of the catalogue with its detail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from kshark import limits
+from kshark.codec import Reader, compile_reader, interpret, plain
+from kshark.otlp import read_metrics
+from kshark.places import Foreign, Whole
+from kshark.records.compression import CODEC_COUNT, decompress_into
+from kshark.records.faults import DecompressionFailed, RoomExceeded
+from kshark.registry import Registry
+from kshark.schema import Layout
+
+_KEY_AND_VERSION: Final = Struct(">hh").unpack_from
+#: Readers of formats that are not Kafka's: bytes to what they mean, and what is wrong with them ("" for nothing).
+_FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": read_metrics}
+
+
+class Opened(NamedTuple):
+    """What bytes say; None where nothing could be read."""
+
+    value: Any
+    code: str | None = None
+    detail: str = ""
+
+
+def read_body(layout: Layout, version: int, data: bytes, position: int) -> Opened:
+    """The body from `position` to the end of the data as plain values, as far as it can be read."""
+    try:
+        body, stop = _reader(layout, version)(data, position)
+        if stop == len(data):
+            return Opened(plain(body))
+    except Exception:  # whatever the compiled reader stumbles over, the exact one names
+        pass
+    reading = interpret(layout, version, data, position, len(data))
+    if reading.faults and reading.faults[0].code == "LAYOUT_DRIFT":
+        return Opened(plain(reading.body), "LAYOUT_DRIFT", layout.name)
+    detail = "; ".join(f"{layout.name}.{fault.path}: {fault.detail}" for fault in reading.faults[:3])
+    return Opened(plain(reading.body), "EMBEDDED_INVALID" if reading.faults else None, detail)
+
+
+@lru_cache(maxsize=1024)
+def _reader(layout: Layout, version: int) -> Reader:
+    return compile_reader(layout, version)
+
+
+def told(layout: Layout, type: int | None, version: int | None, body: Any) -> dict[str, Any]:
+    """A structure as users see it."""
+    value: dict[str, Any] = {"name": layout.name}
+    if type is not None:
+        value["type"] = type
+    if version is not None:
+        value["version"] = version
+    value["data"] = body
+    return value
+
+
+def fitting(layout: Layout, data: bytes, position: int) -> Opened:
+    """The newest version that ends where the data does."""
+    for version in range(layout.versions.high, layout.versions.low - 1, -1):
+        body, code, _ = read_body(layout, version, data, position)
+        if code is None:
+            return Opened(told(layout, None, version, body))
+    return Opened(None, "EMBEDDED_INVALID", f"{layout.name}: no version ends where the bytes do")
+
+
+def whole(holding: Whole, data: bytes, asked: Any, registry: Registry) -> Opened:
+    """A message with its header; `asked`: the bytes that hold the header of the request, for a response.
+
+    It becomes `{"kind": …, "api_key": …, "api": …, "version": …, "header": {…}, "body": {…}}`.
+    """
+    head = data if holding.kind == "request" else asked
+    if not isinstance(head, bytes) or len(head) < 4:
+        return Opened(None, "EMBEDDED_INVALID", f"{holding.kind} without a header")
+    key, version = _KEY_AND_VERSION(head)
+    value: dict[str, Any] = {"kind": holding.kind, "api_key": key}
+    api = registry.api(key)
+    if api is None:
+        return Opened({**value, "version": version}, "EMBEDDED_INVALID", f"{holding.kind} of API {key}")
+    known = api.versions.nearest(version)
+    if holding.kind == "request":
+        head_layout, head_version = registry.request_header, api.request_header_version(known)
+    else:
+        head_layout, head_version = registry.response_header, api.response_header_version(known)
+    header = interpret(head_layout, head_version, data, 0, len(data))
+    value |= {"api": api.name, "version": version, "header": plain(header.body)}
+    faults = [fault for fault in header.faults if fault.code != "TRAILING_BYTES"]  # the body
+    if faults:
+        return Opened(value, "EMBEDDED_INVALID", f"{head_layout.name}.{faults[0].path}: {faults[0].detail}")
+    layout, laid_out = api.layout(holding.kind, known, data[header.position : header.position + 2])
+    value["body"], code, detail = read_body(layout, laid_out, data, header.position)
+    if known != version:
+        code, detail = "VERSION_UNKNOWN", f"{api.name} version {version}, read as {known}"
+    return Opened(value, code, detail)
+
+
+def foreign(holding: Foreign, data: bytes, codec: Any) -> Opened:
+    """Bytes in a format that is not Kafka's, compressed by that codec (0 or null: not at all)."""
+    if codec:
+        if not isinstance(codec, int) or not 0 < codec < CODEC_COUNT:
+            return Opened(None, "CODEC_INVALID", f"codec {codec}")
+        room = bytearray(limits.TELEMETRY_BYTES)
+        try:
+            data = bytes(memoryview(room)[: decompress_into(codec, memoryview(data), memoryview(room))])
+        except DecompressionFailed as error:
+            return Opened(None, "DECOMPRESSION_FAILED", str(error))
+        except RoomExceeded:
+            return Opened(None, "DECOMPRESSION_LIMIT", f"more than {limits.TELEMETRY_BYTES} bytes")
+    value, wrong = _FORMATS[holding.format](data)
+    return Opened({"name": holding.format, "data": value}, "EMBEDDED_INVALID" if wrong else None, wrong)
