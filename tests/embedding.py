@@ -10,11 +10,14 @@ from dissectors.topics import TOPIC_NAMES
 from kshark import encode
 from kshark.codec import compile_reader, compile_writer
 from kshark.embedded import Companion, companions
+from kshark.model import Message
+from kshark.pipeline import Engine, Options
 from kshark.places import Structure
 from kshark.records import Record
 from kshark.records.writer import write_batch
 from kshark.registry import Registry
 from kshark.schema import Layout
+from tests.packets import Tcp, Wire, batch
 from tests.records.opening import opened
 
 REGISTRY = Registry(installed=False)
@@ -55,3 +58,38 @@ def fetched(topic: str, *records: tuple[bytes | None, bytes | None], control: bo
     """The companions in a Fetch answer that carries these records of a topic."""
     partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": batch_of(*records, control=control)}
     return found(1, 4, "response", responses=[{"topic": topic, "partitions": [partition]}])
+
+
+def request_frame(key: int, version: int, value: dict[str, Any], *, correlation_id: int = 1, client_id: str | None = "c1") -> bytes:
+    """A request with its header, without the length prefix."""
+    api = REGISTRY.api(key)
+    assert api is not None
+    fields = {"request_api_key": key, "request_api_version": version, "correlation_id": correlation_id}
+    head = api.request_header_version(version)
+    if head:
+        fields["client_id"] = client_id
+    return compile_writer(REGISTRY.request_header, head)(fields) + encode(key, version, "request", value)
+
+
+def response_frame(key: int, version: int, value: dict[str, Any], *, correlation_id: int = 1) -> bytes:
+    """A response with its header, without the length prefix."""
+    api = REGISTRY.api(key)
+    assert api is not None
+    header = compile_writer(REGISTRY.response_header, api.response_header_version(version))({"correlation_id": correlation_id})
+    return header + encode(key, version, "response", value)
+
+
+def exchange(tcp: Tcp, key: int, version: int, asked: dict[str, Any], answer: dict[str, Any], *, correlation_id: int = 1) -> None:
+    """A request and its answer on a connection."""
+    for send, frame in (
+        (tcp.client, request_frame(key, version, asked, correlation_id=correlation_id)),
+        (tcp.broker, response_frame(key, version, answer, correlation_id=correlation_id)),
+    ):
+        send(pack(">i", len(frame)) + frame)
+
+
+def messages(wire: Wire, **options: Any) -> list[Message]:
+    """What the engine makes of the packets, for a consumer that shows bodies."""
+    engine = Engine(Options(**{"embedded": True, **options}))
+    pages = [*engine.feed(batch(wire.packets)), *engine.close()]
+    return [event for page in pages for event in page if isinstance(event, Message)]

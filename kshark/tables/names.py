@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.model import Message
+from kshark.names import TopicNames
+from kshark.registry import Registry
 from kshark.tables.fields import each, value
 
 METADATA: Final = 3
@@ -20,19 +22,16 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Learns from Metadata responses; an id that nobody has named yet has no name."""
+    """Topics from whatever pairs id and name, nodes from Metadata; what nobody has named yet has no name."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, str] = {}
+        self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
 
     def learn(self, message: Message) -> None:
+        self._topics.learn(message)
         if message.api_key != METADATA or message.kind != "response":
             return
-        for topic in each(message.body, "topics"):
-            topic_id, name = value(topic, "topic_id"), value(topic, "name")
-            if topic_id and name and len(self._topics) < limits.TOPICS:
-                self._topics[topic_id] = name
         for broker in each(message.body, "brokers"):
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
@@ -41,7 +40,7 @@ class Names:
             self._nodes[f"[{address}]:{port}" if ":" in address else f"{address}:{port}"] = Node(node_id, f"{host}:{port}")
 
     def topic(self, topic_id: str | None) -> str | None:
-        return self._topics.get(topic_id) if topic_id else None
+        return self._topics.known.get(topic_id) if topic_id else None
 
     def node(self, address: str) -> Node | None:
         return self._nodes.get(address)
