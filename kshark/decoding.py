@@ -73,16 +73,16 @@ class Decoders:
             None if known == version else "VERSION_UNKNOWN",
             api.request_header_version(known),
             api.response_header_version(known),
-            self._reader(api.request, known, 0) if wanted else _skipped,
-            self._response_reader(api, known) if wanted else _skipped,
+            _as_far_as_it_fits(self._reader(api.request, known, 0), version, known) if wanted else _skipped,
+            self._response_reader(api, version, known) if wanted else _skipped,
             api.one_way,
             version in api.then_raw,
             api.software,
         )
 
-    def _response_reader(self, api: Api, version: int) -> BodyReader:
-        header = api.response_header_version(version)
-        read = self._reader(api.response, version, header)
+    def _response_reader(self, api: Api, version: int, known: int) -> BodyReader:
+        header = api.response_header_version(known)
+        read = _as_far_as_it_fits(self._reader(api.response, known, header), version, known)
         if api.fallback is None:
             return read
         error, layout_version = api.fallback
@@ -126,6 +126,18 @@ class Decoders:
             return read(buffer, behind, end)
 
         return read_behind_tags
+
+
+def _as_far_as_it_fits(read: BodyReader, version: int, known: int) -> BodyReader:
+    """The reader itself; of a version that nobody knows one whose misfits are no faults of the bytes: they are told, not counted."""
+    if version == known:
+        return read
+
+    def read_nearest(buffer: bytes, at: int, end: int) -> Read:
+        body, _, detail = read(buffer, at, end)
+        return body, None, f"version {version} read as {known}" + (f": {detail}" if detail else "")
+
+    return read_nearest
 
 
 def _unread(buffer: bytes, at: int, end: int) -> Read:
