@@ -18,13 +18,11 @@ SWEEPS = ("sweep-4.3.1", "sweep-3.9.2-zk")
 ODD = {
     "adv-frames": {
         ("ApiVersions", "VERSION_UNKNOWN"): 4,  # answered in version 0, and logged without its request
-        ("ApiVersions", "BODY_TOO_SHORT"): 2,
         ("ApiVersions", "TRAILING_BYTES"): 1,
         ("Metadata", "CORRELATION_ID_REUSED"): 1,
     },
     "tcp-hostile": {
         ("ApiVersions", "VERSION_UNKNOWN"): 2,
-        ("ApiVersions", "BODY_TOO_SHORT"): 1,
         ("Metadata", "CORRELATION_ID_REUSED"): 2,
         ("Metadata", "TRAILING_BYTES"): 1,
     },
