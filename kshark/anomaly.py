@@ -82,7 +82,6 @@ _CODEC: Final = (
     _weird("TAGS_UNSORTED", "codec", "warn", "client", "Tagged fields out of order, or one tag twice.", "KIP-482", rule=6),
     _weird("TOO_MANY_ELEMENTS", "codec", "error", "client", "An array announces more elements than the frame can hold.", "", rule=6),
     _weird("NOT_UTF8", "codec", "note", "client", "A string whose bytes are no UTF-8; they are shown escaped.", "Kafka protocol guide"),
-    _weird("NESTED_TOO_DEEP", "codec", "error", "client", "Structures inside structures beyond the limit.", "", rule=6),
     _weird("EMBEDDED_INVALID", "codec", "note", "client", "Bytes that should hold a structure of Kafka hold something else, or only its beginning."),
     _weird("EMBEDDED_UNKNOWN", "codec", "note", "broker", "A stored record of a type that no known release writes; its bytes were left as they are."),
     _weird("EMBEDDED_LIMIT", "codec", "note", "capture", "More structures inside the bytes of one message than the limit; those behind it were not opened."),
