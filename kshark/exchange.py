@@ -352,6 +352,8 @@ def _request_header(decoder: Decoder, buffer: bytes, start: int, end: int) -> tu
         if decoder.request_header:
             (length,) = _INT16(buffer, at)
             at += 2
+            if length > end - at:
+                return end, client_id, "BODY_TOO_SHORT"
             if length < 0:
                 client_id = None
             else:

@@ -121,6 +121,13 @@ def test_a_client_id_may_be_any_bytes(wire: Wire, tcp: Tcp, raw: bytes, shown: s
     assert (asked.client_id, asked.body.group_id, asked.weird) == (shown, "g", UNSET)
 
 
+def test_a_client_id_ends_with_its_frame(wire: Wire, tcp: Tcp) -> None:
+    tcp.client(framed(pack(">hhih", 12, 0, 7, 99) + b"c1") + framed(request_frame(12, 4, HEARTBEAT)))
+    cut, asked = later(wire)
+    assert (cut.client_id, cut.body, cut.weird) == (UNSET, None, ["BODY_TOO_SHORT"])
+    assert asked.body.group_id == "g"
+
+
 def test_a_client_id_may_be_null(wire: Wire, tcp: Tcp) -> None:
     tcp.client(framed(request_frame(12, 4, HEARTBEAT, client_id=None)))
     (asked,) = later(wire)
