@@ -100,6 +100,10 @@ class Registry:
         """The layout of a structure inside bytes, by Kafka's name of it."""
         return self._structures.get(name)
 
+    def structures(self) -> dict[str, Layout]:
+        """The layouts of all structures inside bytes, by Kafka's names of them."""
+        return self._structures
+
     @cached_property
     def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
         places: dict[tuple[int, str], tuple[Place, ...]] = import_module("dissectors.embedded.places").PLACES

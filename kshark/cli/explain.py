@@ -1,32 +1,56 @@
-"""`kshark explain`: the catalogue, Kafka's APIs and errors, tables and fields, from the data that kshark itself works with."""
+"""`kshark explain`: the catalogue, Kafka's APIs, errors, fields and enumerations, from the data that kshark itself works with."""
 
 from __future__ import annotations
 
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
+from itertools import chain
+from typing import Final
 
+from dissectors import enums
+from dissectors.embedded import states
 from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.anomaly import CATALOGUE
-from kshark.cli.parser import Parser, close_to
+from kshark.cli.parser import Parser, add_dissectors, close_to
+from kshark.cli.source import registry
 from kshark.errors import UsageError
 from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
-from kshark.output.layouts import api_lines
+from kshark.output.fields import COMMON
+from kshark.output.layouts import api_lines, enum_lines, structure_lines
+from kshark.output.occurrences import common_lines, occurrences
+from kshark.output.occurrences import field_lines as occurrence_lines
+from kshark.output.releases import life_lines, release_lines, whole_life_lines
 from kshark.output.sink import Sink
 from kshark.output.spans import CODE, DIM, PLAIN, Line
 from kshark.registry import Registry
+from kshark.schema import EnumClass
 
 EXAMPLES = (
     "kshark explain EPOCH_SKIP_AHEAD",
     "kshark explain ShareFetch",
     "kshark explain 123",
     "kshark explain SHARE_SESSION_NOT_FOUND",
+    "kshark explain share_session_epoch",
+    "kshark explain OffsetCommitValue AclOperation",
+    "kshark explain life",
     "kshark explain tables",
     "kshark explain fields",
     "kshark explain",
 )
+ENUMS: Final[dict[str, EnumClass]] = {
+    name.lower(): enum
+    for name, enum in chain(vars(enums).items(), vars(states).items())
+    if isinstance(enum, type) and issubclass(enum, IntEnum) and enum is not IntEnum
+}
+_PAGES: Final[dict[str, Callable[[Registry], Iterable[Line]]]] = {
+    "tables": lambda known: table_lines(),
+    "fields": lambda known: field_lines(),
+    "life": whole_life_lines,
+}
 
 
 def arguments(parser: Parser) -> None:
@@ -34,53 +58,76 @@ def arguments(parser: Parser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="a code, an API by name, an error by number or name, tables, or fields; none: the whole catalogue",
+        help="a code, an API, field, structure or enumeration by name, an error by number or name, life (of a share group), tables, "
+        "or fields; none: the whole catalogue",
     )
+    add_dissectors(parser)
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    registry = Registry()
+    known = registry(args)
     if not args.names:
         sink.lines(catalogue_lines())
     for index, name in enumerate(args.names):
-        lines = explained(name, registry)
-        sink.lines([[], *lines] if index else lines)
+        lines = explained(name, known)
+        sink.lines(chain([[]], lines) if index else lines)
     return 0
 
 
-def explained(name: str, registry: Registry) -> Iterable[Line]:
+def explained(name: str, known: Registry) -> Iterable[Line]:
     """Whatever has that name, upper or lower case. Raises UsageError, with what comes close, where nothing has."""
-    upper = name.upper()
+    upper, lower = name.upper(), name.lower()
     if upper in CATALOGUE:
         return code_lines(CATALOGUE[upper])
     if upper in ErrorCode.__members__:
         return error_lines(ErrorCode[upper])
-    if name.lower() in REASONS:
-        return [[(name.lower(), CODE), ("  why a finding is unknown", DIM)], [(REASONS[name.lower()], PLAIN)]]
-    if upper == "TABLES":
-        return table_lines()
-    if upper == "FIELDS":
-        return field_lines()
+    if lower in REASONS:
+        return [[(lower, CODE), ("  why a finding is unknown", DIM)], [(REASONS[lower], PLAIN)]]
+    if lower in _PAGES:
+        return _PAGES[lower](known)
     if re.fullmatch(r"-?\d+", name):
-        return _numbered(int(name), registry)
-    key = registry.find(name)
-    if key is None:
-        known = [*CATALOGUE, *REASONS, *ErrorCode.__members__, *registry.names().values(), "tables", "fields"]
-        spelled = {each.lower(): each for each in known}
-        close = close_to(name.lower(), spelled)
-        hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)
-        raise UsageError(f'nothing is called "{name}"{hint} (kshark explain lists codes; APIs and errors have Kafka\'s names)')
-    api = registry.api(key)
+        return _numbered(int(name), known)
+    key = known.find(name)
+    if key is not None:
+        return _api(key, known)
+    if lower in ENUMS:
+        return enum_lines(ENUMS[lower])
+    structures = {each.lower(): layout for each, layout in known.structures().items()}
+    if lower in structures:
+        return structure_lines(structures[lower])
+    if lower in COMMON:
+        return common_lines(lower)
+    found = occurrences(name, known)
+    if found:
+        return occurrence_lines(name, found)
+    raise UsageError(_unknown(name, known))
+
+
+def _unknown(name: str, known: Registry) -> str:
+    names = [*CATALOGUE, *REASONS, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
+    spelled = {each.lower(): each for each in (*names, *(enum.__name__ for enum in ENUMS.values()))}
+    close = close_to(name.lower(), spelled)
+    hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)
+    return f'nothing is called "{name}"{hint} (kshark explain lists codes; APIs, errors and fields have Kafka\'s names)'
+
+
+def _api(key: int, known: Registry) -> Iterator[Line]:
+    api = known.api(key)
     if api is None:
-        return [[(registry.name(key) or name, "api"), (f"  API {key} · versions {registry.versions(key)} · its body is not read", "")]]
-    return [*api_lines(api), *api_error_lines(api.name)]
+        yield [(known.name(key) or "", "api"), (f"  API {key} · versions {known.versions(key)} · its body is not read", "")]
+        yield from release_lines(key)
+        return
+    yield from api_lines(api, known)
+    yield from release_lines(key)
+    yield from life_lines(key, known)
+    yield from api_error_lines(api.name)
 
 
-def _numbered(number: int, registry: Registry) -> Iterable[Line]:
+def _numbered(number: int, known: Registry) -> Iterable[Line]:
     """A number is an error's; an API that has it too is named."""
     names = {member.value: member for member in ErrorCode}
-    api = registry.name(number)
+    api = known.name(number)
     if number not in names:
         hint = f"; API {number} is {api} (kshark explain {api})" if api else ""
         raise UsageError(f"Kafka has no error {number}{hint} (errors are numbered from {min(names)} to {max(names)})")

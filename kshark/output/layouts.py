@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
-from kshark.schema import NEVER, OPEN, Api, Field, Versions
+from kshark.paths import Names
+from kshark.places import Foreign, Log, Place, Structure, Whole
+from kshark.registry import Registry
+from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 
 #: Enumerations with more members are named, not listed.
 _FEW_MEMBERS = 8
@@ -19,8 +22,8 @@ class _Row:
     notes: str
 
 
-def api_lines(api: Api) -> Iterator[Line]:
-    """The head of an API, then request and response."""
+def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
+    """The head of an API, then request and response; what their bytes can hold is told by the registry."""
     line: Line = [(api.name, API), (f"  API {api.key} · versions {api.versions}", PLAIN)]
     if api.flexible != NEVER:
         line.append((f" · flexible {_within(api.flexible, api.versions) or 'all'}", PLAIN))
@@ -34,7 +37,8 @@ def api_lines(api: Api) -> Iterator[Line]:
         header = api.request_header_version if title == "request" else api.response_header_version
         versions = range(api.versions.low, api.versions.high + 1)
         yield [(title, API), (f"  header version {_headers([header(version) for version in versions])}", DIM)]
-        rows = list(_rows(layout.root, api.versions, 1))
+        places = registry.places(api.key, title) if registry is not None else ()
+        rows = list(_rows(layout.root, api.versions, (), {tuple(place.path.split(".")): _held(place) for place in places}))
         if not rows:
             yield [("  no fields", DIM)]
         yield from _columns(rows)
@@ -55,21 +59,60 @@ def _columns(rows: list[_Row]) -> Iterator[Line]:
         yield [*line, ("  " + row.notes, DIM)] if row.notes else line
 
 
-def _rows(struct: Field, around: Versions, depth: int) -> Iterator[_Row]:
+def _rows(struct: Field, around: Versions, above: Names, held: Mapping[Names, str]) -> Iterator[_Row]:
     for field in struct.fields:
-        inner = field.element or field
-        yield _Row("  " * depth + field.name, _type(field), " · ".join(_notes(field, around)))
-        yield from _rows(inner, _narrower(field.versions, around), depth + 1)
+        inner, names = field.element or field, (*above, field.name)
+        notes = [*notes_of(field, around), *([held[names]] if names in held else [])]
+        yield _Row("  " * len(names) + field.name, type_of(field), " · ".join(notes))
+        yield from _rows(inner, _narrower(field.versions, around), names, held)
 
 
-def _type(field: Field) -> str:
+def _held(place: Place) -> str:
+    """What a field of bytes or records holds, in a few words."""
+    names = []
+    for holding in place.holds.values():
+        match holding:
+            case Structure(layout):
+                names.append(layout.name)
+            case Whole(kind):
+                names.append(f"a whole {kind}")
+            case Foreign(format):
+                names.append(format.upper())
+            case Log():
+                return "opened in Kafka's own topics"
+    return "holds " + ", ".join(names)
+
+
+def structure_lines(layout: Layout) -> Iterator[Line]:
+    """A structure that lies inside bytes."""
+    yield [(layout.name, API), (f"  inside bytes · versions {layout.versions}", PLAIN)]
+    rows = list(_rows(layout.root, layout.versions, (), {}))
+    if not rows:
+        yield [("  no fields", DIM)]
+    yield from _columns(rows)
+    for version in layout.older:
+        yield [(f"  version {version} once had another layout; the length decides which it is", DIM)]
+
+
+def enum_lines(enum: EnumClass) -> Iterator[Line]:
+    """Kafka's numbers with names."""
+    about = (enum.__doc__ or "").partition(" Source:")[0]
+    yield [(enum.__name__, API), (f"  {' '.join(about.split())}", PLAIN)]
+    width = max(len(str(member.value)) for member in enum)
+    for member in enum:
+        yield [(f"  {member.value:>{width}}  ", VALUE), (member.name, LABEL)]
+
+
+def type_of(field: Field) -> str:
+    """`int32`, `string?` where it may be null, `[struct]` for an array."""
     nullable = "?" if field.nullable != NEVER else ""
     if field.element is not None:
-        return f"[{_type(field.element)}]{nullable}"
+        return f"[{type_of(field.element)}]{nullable}"
     return field.type + nullable
 
 
-def _notes(field: Field, around: Versions) -> Iterator[str]:
+def notes_of(field: Field, around: Versions) -> Iterator[str]:
+    """What else there is to say of a field of a structure that has the versions `around`."""
     inner = field.element or field
     if within := _within(field.versions, around):
         yield f"versions {within}" if "-" in within or "+" in within else f"version {within}"
@@ -85,7 +128,8 @@ def _notes(field: Field, around: Versions) -> Iterator[str]:
     if inner.enum is not None:
         members = list(inner.enum)
         short = len(members) <= _FEW_MEMBERS
-        yield ", ".join(f"{member.value} {member.name}" for member in members) if short else inner.enum.__name__
+        names = ", ".join(f"{member.value} {member.name}" for member in members) if short else inner.enum.__name__
+        yield f"a bit for each {inner.enum.__name__}" if inner.bits else names
 
 
 def _narrower(inner: Versions, outer: Versions) -> Versions:

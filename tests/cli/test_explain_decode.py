@@ -122,3 +122,60 @@ def test_half_a_byte_is_missing(kshark: Run, tmp_path: Path) -> None:
 def test_a_refused_version_is_laid_out_as_version_0(kshark: Run, tmp_path: Path) -> None:
     refused = face.encode(18, 0, "response", {"error_code": 35, "api_keys": []})
     assert kshark("decode", "ApiVersions", 3, "response", body(tmp_path, refused)).json == [{"error_code": 35, "api_keys": []}]
+
+
+def test_an_api_tells_its_releases_and_its_place_in_a_share_groups_life(kshark: Run) -> None:
+    lines = kshark("explain", "ShareFetch").lines
+    assert "  3.9 to 4.0  0  0 where unstable versions are switched on" in lines
+    assert "  4.2 to 4.4  1-2" in lines
+    assert any(line.startswith("   6  member to partition leader: with epoch 0 it opens a share session") for line in lines)
+    assert "      after Metadata, before FindCoordinator and ReadShareGroupState" in lines
+    assert "  4.0 to 4.4  not spoken" in kshark("explain", "LeaderAndIsr").lines
+    assert "in a share group's life" not in kshark("explain", "OffsetCommit").out
+
+
+def test_the_whole_life_of_a_share_group_can_be_read(kshark: Run) -> None:
+    lines = kshark("explain", "life").lines
+    assert lines[1] == "   1  ApiVersions  member to any broker"
+    assert len(lines) == 1 + 2 * 16
+
+
+def test_bytes_say_what_they_hold(kshark: Run) -> None:
+    told = " ".join(kshark("explain", "JoinGroup", "Envelope", "Fetch").out.split())
+    assert "metadata bytes holds ConsumerProtocolSubscription, ConnectMetadata" in told
+    assert "response_data bytes? holds a whole response" in told
+    assert "opened in Kafka's own topics" in told
+
+
+@pytest.mark.parametrize("name", ["share_session_epoch", "ShareSessionEpoch", "kafka.share_session_epoch"])
+def test_a_field_tells_which_apis_have_it(kshark: Run, name: str) -> None:
+    assert kshark("explain", name).lines == [
+        "share_session_epoch  in 2 structures",
+        "  ShareFetch        request  0-2  share_session_epoch  int32  0 opens a session, -1 closes it",
+        "  ShareAcknowledge  request  0-2  share_session_epoch  int32  -1 closes the session",
+        "kafka.share_session_epoch names them for -e",
+    ]
+
+
+def test_a_field_tells_its_versions_and_where_it_is_nested(kshark: Run) -> None:
+    done = kshark("explain", "acknowledgement_batches.first_offset", "leader_epoch", "kafka.latency_ms")
+    lines = [" ".join(line.split()) for line in done.lines]
+    assert "ShareFetch request 0-2 topics.partitions.acknowledgement_batches.first_offset int64" in lines
+    assert "OffsetCommitValue inside bytes 3-4 leader_epoch int32 default -1" in lines
+    assert "kafka.latency_ms milliseconds from the request's last byte to the response's first" in lines
+
+
+def test_structures_and_enumerations_are_known_by_name(kshark: Run) -> None:
+    done = kshark("explain", "OffsetCommitValue", "acloperation", "TransactionState")
+    assert "OffsetCommitValue  inside bytes · versions 0-4" in done.lines
+    assert "  12  IDEMPOTENT_WRITE" in done.lines
+    assert "  3  PREPARE_ABORT" in done.lines
+
+
+@pytest.mark.parametrize(
+    ("name", "close"), [("shareFech", "ShareFetch"), ("AclOperatoin", "AclOperation"), ("frame.numbr", "frame.number")]
+)
+def test_what_comes_close_is_named(kshark: Run, name: str, close: str) -> None:
+    done = kshark("explain", name)
+    assert done.code == 2
+    assert f'nothing is called "{name}"; did you mean "{close}"?' in done.err
