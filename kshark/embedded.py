@@ -145,10 +145,15 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
         clean = [opened for each in place.holds.values() if (opened := _held(each, data, called, owners, known)).code is None]
         return clean[0] if len(clean) == 1 else None
     holding = place.holds.get(value)
-    if holding is None or (isinstance(holding, Whole) and known.registry is None):
+    if holding is None or (isinstance(holding, Whole) and not _whole_can_be_read(holding, owners, known)):
         return None
     opened = _held(holding, data, called, owners, known)
     return opened if place.certain or opened.code is None else None
+
+
+def _whole_can_be_read(holding: Whole, owners: Owners, known: _Known) -> bool:
+    """A response says nothing without its request."""
+    return known.registry is not None and (holding.kind == "request" or isinstance(_get(owners[0], holding.of), bytes))
 
 
 def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: Owners, known: _Known) -> Opened:

@@ -147,6 +147,8 @@ def _from_file(path: Path) -> Api:
     spec = spec_from_file_location(f"kshark_dissector_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise SchemaError(f"{path}: not a Python file (a dissector is a .py file that sets DISSECTOR)")
+    if not path.is_file():
+        raise SchemaError(f"{path}: there is no such file")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -10,9 +10,12 @@ from typing import Any
 from msgspec import UNSET
 
 from kshark.anomaly import CATALOGUE
+from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.parser import Parser, close_to
 from kshark.codec import Reading, interpret
+from kshark.embedded import Companion, companions
 from kshark.errors import UnreadableInput, UsageError
+from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines, pretty
 from kshark.output.units import safe
 from kshark.records import make_reader
@@ -32,15 +35,18 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="which of both")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the bytes, raw or as hex digits; standard input unless named")
     parser.add_argument("--header", action="store_true", help="the header is in front of the body (not the length prefix)")
+    add_dissectors(parser)
 
 
 def run(args: Namespace) -> int:
-    api = _api(args.api, Registry())
+    known = registry(args)
+    api = _api(args.api, known)
     if args.version not in api.versions:
         raise UsageError(f"{api.name} has versions {api.versions}, not {args.version} (kshark explain {api.name} shows them)")
     data = _bytes(args.file)
-    header, start = _header(api, args, data) if args.header else (None, 0)
+    header, start = _header(api, known, args, data) if args.header else (None, 0)
     body = _body(api, args, data, start)
+    misfits = _open(api, known, args.kind, body.body)
     value = body.body if header is None else {"header": header.body, "body": body.body}
     sys.stdout.buffer.write(pretty(value) if sys.stdout.isatty() else json_lines([value]))
     sys.stdout.flush()
@@ -48,6 +54,8 @@ def run(args: Namespace) -> int:
     for fault in faults:
         where = f", field {fault.path}" if fault.path else ""
         print(safe(f"kshark: {fault.code} at byte {fault.offset}{where}: {fault.detail}"), file=sys.stderr)
+    for one in misfits:
+        print(safe(f"kshark: {one.code}, field {one.name}: {one.detail}"), file=sys.stderr)
     return 2 if any(CATALOGUE[fault.code].severity != "note" for fault in faults) else 0
 
 
@@ -60,12 +68,19 @@ def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
     return reading
 
 
-def _header(api: Api, args: Namespace, data: bytes) -> tuple[Reading, int]:
-    registry = Registry()
+def _open(api: Api, known: Registry, kind: str, body: Any) -> list[Companion]:
+    """Puts what bytes hold beside them; gives what could not be read to its end."""
+    found = list(companions(known.places(api.key, kind), body, names=TopicNames(known).known, registry=known))
+    for one in found:
+        one.attach()
+    return [one for one in found if one.code is not None]
+
+
+def _header(api: Api, known: Registry, args: Namespace, data: bytes) -> tuple[Reading, int]:
     if args.kind == "request":
-        layout, version = registry.request_header, api.request_header_version(args.version)
+        layout, version = known.request_header, api.request_header_version(args.version)
     else:
-        layout, version = registry.response_header, api.response_header_version(args.version)
+        layout, version = known.response_header, api.response_header_version(args.version)
     reading = interpret(layout, version, data, 0, len(data))
     kept = tuple(fault for fault in reading.faults if fault.code != "TRAILING_BYTES")  # the body
     _same(api, args, reading.body)
@@ -80,14 +95,14 @@ def _same(api: Api, args: Namespace, header: Any) -> None:
         raise UsageError(f"the header says {told}, not {api.name} version {args.version}; is the length prefix in front of it?")
 
 
-def _api(name: str, registry: Registry) -> Api:
-    key = int(name) if name.isdigit() else registry.find(name)
-    api = None if key is None else registry.api(key)
+def _api(name: str, known: Registry) -> Api:
+    key = int(name) if name.isdigit() else known.find(name)
+    api = None if key is None else known.api(key)
     if api is None:
-        known = registry.name(key) if key is not None else None
-        if known is not None:
-            raise UsageError(f"bodies of {known} are not read")
-        raise UsageError(f'no API "{name}"{close_to(name, registry.names().values())} (names and keys are Kafka\'s)')
+        unread = known.name(key) if key is not None else None
+        if unread is not None:
+            raise UsageError(f"bodies of {unread} are not read")
+        raise UsageError(f'no API "{name}"{close_to(name, known.names().values())} (names and keys are Kafka\'s)')
     return api
 
 

@@ -15,8 +15,8 @@ from dissectors.embedded import states
 from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.anomaly import CATALOGUE
-from kshark.cli.parser import Parser, add_dissectors, close_to
-from kshark.cli.source import registry
+from kshark.cli.apis import add_dissectors, registry
+from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
 from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.fields import COMMON

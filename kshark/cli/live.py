@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from kshark.analysis import Analyzer
+from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_selection, selection, show, verdict
-from kshark.cli.parser import Parser, add_dissectors, add_format, add_payload, count, ports
+from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
-from kshark.cli.source import registry
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.output.findings import Tally

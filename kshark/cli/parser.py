@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from kshark.cli.apis import add_dissectors
 from kshark.errors import UsageError
 
 
@@ -70,13 +71,6 @@ def add_captures(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
-
-
-def add_dissectors(parser: Parser) -> None:
-    """APIs of one's own."""
-    parser.add_argument(
-        "--dissector", dest="dissectors", action="append", default=[], metavar="FILE.py", help="a file with an API of your own (repeatable)"
-    )
 
 
 def add_format(parser: Parser, *formats: str) -> None:

@@ -7,8 +7,9 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
-from kshark.cli.source import Source, print_notes, registry, sources
+from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames

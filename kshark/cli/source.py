@@ -8,10 +8,11 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Final
 
 from kshark.capture.captures import expand, open_captures
+from kshark.cli.apis import registry
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.model import Event, Exchange, Finding, Gap, Message, PacketBatch, Weird
@@ -21,7 +22,6 @@ from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
 from kshark.output.units import number
 from kshark.pipeline import Engine, Options
-from kshark.registry import Registry
 
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
@@ -29,16 +29,6 @@ _REDRAW_S: Final = 0.2
 
 #: File and number in it, by packet number.
 Locate = Callable[[int], tuple[str, int] | None]
-
-
-def registry(args: Namespace) -> Registry:
-    """Kafka's APIs, those of installed packages, and those of `--dissector`."""
-    return _registry(tuple(args.dissectors))
-
-
-@cache
-def _registry(files: tuple[str, ...]) -> Registry:
-    return Registry(files)
 
 
 class Source:

@@ -6,8 +6,9 @@ import sys
 from argparse import Namespace
 
 from kshark.analysis.statistics import Statistics
+from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format
-from kshark.cli.source import print_notes, registry, sources
+from kshark.cli.source import print_notes, sources
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
 from kshark.pipeline import Options
