@@ -9,39 +9,63 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, Final
+from struct import error as StructError
+from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from kshark.codec import compile_reader, interpret
+from kshark import limits
+from kshark.codec import Reader, compile_reader, interpret
 from kshark.records import RecordsReader
 from kshark.registry import Registry
 from kshark.schema import Api, Layout
 
 _INT16: Final = Struct(">h").unpack_from
 
-#: A body, the catalogue codes that touch it (None: a clean read), and where.
-Read = tuple[Any, list[str] | None, str]
-BodyReader = Callable[[bytes, int, int], Read]
+
+class Read(NamedTuple):
+    """What was readable of a body, the catalogue codes that touch it (None: a clean read), and where."""
+
+    body: Any
+    codes: list[str] | None
+    detail: str
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """Reads the bodies of one API, version and direction, each from `at` to `end`.
+
+    `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly` is always right.
+    """
+
+    read: Reader
+    exactly: Callable[[bytes, int, int], Read]
 
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """How requests and answers of one (api key, version) are read. `weird` touches every such message."""
+    """How requests and answers of one (api key, version) are read. `weird` touches every such message.
 
-    name: Any
+    `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only ControlledShutdown v0), so is
+    `response_header` (1 has tagged fields). `peculiar`: one of the attributes below it asks the stages for something.
+    """
+
+    key: int
+    version: int
+    name: str | UnsetType
     weird: str | None
     request_header: int
     response_header: int
-    read_request: BodyReader
-    read_response: BodyReader
+    request: Body
+    response: Body
+    peculiar: bool = False
     one_way: tuple[str, int] | None = None
     then_raw: bool = False
     software: tuple[str, str] | None = None
 
 
-class Decoders:
-    """Finds decoders; each is made once, when its first message comes.
+class Decoders(dict[int, Decoder]):
+    """Decoders by the four bytes of api key and version as one number; each is made once, when its first message comes.
 
     `bodies` limits which APIs' bodies are read at all (None: every one); the others' `body` is absent.
     """
@@ -50,13 +74,11 @@ class Decoders:
         self._registry = registry
         self._records = records
         self._bodies = bodies
-        self._made: dict[tuple[int, int], Decoder] = {}
         self.knows = registry.knows
 
-    def get(self, key: int, version: int) -> Decoder:
-        made = self._made.get((key, version))
-        if made is None:
-            made = self._made[key, version] = self._make(key, version)
+    def __missing__(self, key_and_version: int) -> Decoder:
+        key, version = key_and_version >> 16, (key_and_version & 0xFFFF ^ 0x8000) - 0x8000
+        made = self[key_and_version] = self._make(key, version)
         return made
 
     def _make(self, key: int, version: int) -> Decoder:
@@ -64,90 +86,116 @@ class Decoders:
         if api is None:
             name = self._registry.name(key)
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
-            return Decoder(UNSET if name is None else name, code, 1, 0, _unread, _unread)
+            return Decoder(key, version, UNSET if name is None else name, code, 1, 0, _UNREADABLE, _UNREADABLE)
         known = api.versions.nearest(version)
         needed = api.one_way is not None or version in api.then_raw  # the stages look into these themselves
         wanted = self._bodies is None or key in self._bodies or needed
+        then_raw = version in api.then_raw
         return Decoder(
+            key,
+            version,
             api.name,
             None if known == version else "VERSION_UNKNOWN",
             api.request_header_version(known),
             api.response_header_version(known),
-            _as_far_as_it_fits(self._reader(api.request, known, 0), version, known) if wanted else _skipped,
-            self._response_reader(api, version, known) if wanted else _skipped,
+            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _UNASKED,
+            self._response(api, version, known) if wanted else _UNASKED,
+            api.one_way is not None or then_raw or api.software is not None,
             api.one_way,
-            version in api.then_raw,
+            then_raw,
             api.software,
         )
 
-    def _response_reader(self, api: Api, version: int, known: int) -> BodyReader:
-        header = api.response_header_version(known)
-        read = _as_far_as_it_fits(self._reader(api.response, known, header), version, known)
+    def _response(self, api: Api, version: int, known: int) -> Body:
+        usual = _as_far_as_it_fits(self._body(api.response, known), version, known)
         if api.fallback is None:
-            return read
+            return usual
         error, layout_version = api.fallback
-        other = self._reader(api.response, layout_version, header)
+        other = self._body(api.response, layout_version)
 
-        def read_or_fall_back(buffer: bytes, at: int, end: int) -> Read:
-            fell_back = end - at >= 2 and _INT16(buffer, at)[0] == error
-            return (other if fell_back else read)(buffer, at, end)
+        def of(buffer: bytes, at: int, end: int) -> Body:
+            return other if end - at >= 2 and _INT16(buffer, at)[0] == error else usual
 
-        return read_or_fall_back
+        return Body(
+            lambda buffer, at, end: of(buffer, at, end).read(buffer, at, end),
+            lambda buffer, at, end: of(buffer, at, end).exactly(buffer, at, end),
+        )
 
-    def _reader(self, layout: Layout, version: int, header: int) -> BodyReader:
-        compiled = compile_reader(layout, version, records=self._records)
+    def _body(self, layout: Layout, version: int) -> Body:
         records = self._records
 
         def exactly(buffer: bytes, at: int, end: int) -> Read:
             records.discard()
+            if at > end:
+                return Read(None, ["LENGTH_INVALID"], "header")
             reading = interpret(layout, version, buffer, at, end, records=records)
             codes = list(dict.fromkeys(fault.code for fault in reading.faults))
             detail = "; ".join(f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3])
-            return reading.body, codes or None, detail
+            return Read(reading.body, codes or None, detail)
 
-        def read(buffer: bytes, at: int, end: int) -> Read:
-            try:
-                body, stop = compiled(buffer, at, end)
-                if stop == end:
-                    return body, None, ""
-            except Exception:  # whatever the compiled reader stumbles over, the exact one names
-                pass
-            return exactly(buffer, at, end)
-
-        if not header:
-            return read
-
-        def read_behind_tags(buffer: bytes, at: int, end: int) -> Read:
-            if at < end and buffer[at] == 0:
-                return read(buffer, at + 1, end)
-            behind = skip_tags(buffer, at, end)
-            if behind > end:
-                return None, ["LENGTH_INVALID"], "header"
-            return read(buffer, behind, end)
-
-        return read_behind_tags
+        return Body(compile_reader(layout, version, records=records), exactly)
 
 
-def _as_far_as_it_fits(read: BodyReader, version: int, known: int) -> BodyReader:
-    """The reader itself; of a version that nobody knows one whose misfits are no faults of the bytes: they are told, not counted."""
+def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
+    """The body itself; of a version that nobody knows one whose misfits are no faults of the bytes: they are told, not counted."""
     if version == known:
-        return read
+        return body
 
     def read_nearest(buffer: bytes, at: int, end: int) -> Read:
-        body, _, detail = read(buffer, at, end)
-        return body, None, f"version {version} read as {known}" + (f": {detail}" if detail else "")
+        value, _, detail = body.exactly(buffer, at, end)
+        return Read(value, None, f"version {version} read as {known}" + (f": {detail}" if detail else ""))
 
-    return read_nearest
-
-
-def _unread(buffer: bytes, at: int, end: int) -> Read:
-    """A body nobody can read."""
-    return None, None, ""
+    return Body(lambda buffer, at, end: (None, -1), read_nearest)
 
 
-def _skipped(buffer: bytes, at: int, end: int) -> Read:
-    """A body nobody asked for."""
-    return UNSET, None, ""
+#: Bodies nobody can read, and bodies nobody asked for: what is behind the header is passed over.
+_UNREADABLE: Final = Body(lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: Read(None, None, ""))
+_UNASKED: Final = Body(lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: Read(UNSET, None, ""))
+
+
+# -- headers
+
+
+class _ClientIds(dict[bytes, str]):
+    """Client ids by their bytes: few, and repeated in every request."""
+
+    def __missing__(self, raw: bytes) -> str:
+        if len(self) >= limits.CLIENT_IDS:
+            self.clear()
+        text = self[raw] = raw.decode("utf-8", "backslashreplace")
+        return text
+
+
+CLIENT_IDS: Final = _ClientIds()
+
+
+def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, Read]:
+    """The client id and the body of the request that fills `start` to `end`, told exactly. Headers: KIP-482."""
+    at = start + 8
+    client_id: str | UnsetType | None = UNSET
+    try:
+        if decoder.request_header:
+            (length,) = _INT16(buffer, at)
+            at += 2
+            if length > end - at:
+                return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+            client_id = None if length < 0 else CLIENT_IDS[buffer[at : at + length]]
+            at += max(length, 0)
+            if decoder.request_header == 2:
+                at = skip_tags(buffer, at, end)
+    except (IndexError, StructError):
+        at = end + 1
+    if at > end:
+        return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+    return client_id, decoder.request.exactly(buffer, at, end)
+
+
+def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read:
+    """The body of the response that fills `start` to `end`, told exactly."""
+    at = start + 4
+    if decoder.response_header:
+        at = skip_tags(buffer, at, end)
+    return decoder.response.exactly(buffer, at, end)
 
 
 def skip_tags(buffer: bytes, at: int, end: int) -> int:

@@ -11,37 +11,26 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from struct import error as StructError
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.decoding import Decoder, Decoders, skip_tags
-from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Message, Opened, Outcome, Weird
+from kshark.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Outcome, Weird
 from kshark.records import RecordsReader
 
-_REQUEST: Final = Struct(">hhih").unpack_from
-_SHORT_REQUEST: Final = Struct(">hhi").unpack_from
+#: Api key and version as one number, correlation id, length of the client id: what nearly every request begins with.
+_REQUEST: Final = Struct(">iih").unpack_from
+_SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
-_INT16: Final = Struct(">h").unpack_from
+
+#: Numbers of the first and the last packet of a frame that took several.
+Packets = tuple[int, int] | UnsetType
 
 
-class _ClientIds(dict[bytes, str]):
-    """Client ids by their bytes: few, and repeated in every request."""
-
-    def __missing__(self, raw: bytes) -> str:
-        if len(self) >= limits.CLIENT_IDS:
-            self.clear()
-        text = self[raw] = raw.decode("utf-8", "backslashreplace")
-        return text
-
-
-_CLIENT_IDS: Final = _ClientIds()
-
-
-@dataclass(slots=True, eq=False)
-class _Open:
+class _Open(msgspec.Struct, gc=False):
     """A request that waits for its answer."""
 
     message: Message
@@ -121,13 +110,14 @@ class ExchangeStage:
             strict=True,
         )
         request, response, records = self._request, self._response, self._records
+        connections = self._connections
         for flow, by_client, start, end, first, first_ns, last, last_ns, again in rows:
-            connection = self._connections.get(flow.id) or self._connect(flow)
+            connection = connections.get(flow.id) or self._connect(flow)
             packets = UNSET if first == last else (first, last)
             if by_client:
                 message = request(connection, buffer, start, end, packets, last, last_ns)
             elif by_client is None:
-                message = self._untold(connection, start, end, packets, last, last_ns)
+                message = self._without_header(connection, "unknown", UNSET, end - start, packets, last, last_ns)
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if again:
@@ -141,53 +131,70 @@ class ExchangeStage:
 
     # -- requests
 
-    def _request(
-        self, connection: _Connection, buffer: bytes, start: int, end: int, packets: tuple[int, int] | UnsetType, last: int, last_ns: int
-    ) -> Message:
+    def _request(self, connection: _Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
             connection.raw_open += 1
-            return self._raw(connection, "request", start, end, packets, last, last_ns)
+            return self._without_header(connection, "request", ["RAW_TOKEN"], end - start, packets, last, last_ns)
         if end - start < 8:
-            return self._untold(connection, start, end, packets, last, last_ns, "BODY_TOO_SHORT")
-        key, version, correlation_id = _SHORT_REQUEST(buffer, start)
-        decoder = self._decoders.get(key, version)
-        at, client_id, fault = _request_header(decoder, buffer, start, end)
-        body: Any = None
-        weird = None if decoder.weird is None else [decoder.weird]
-        detail = ""
-        if fault:
-            weird = [*(weird or ()), fault]
-            detail = "header"
-        else:
-            body, codes, detail = decoder.read_request(buffer, at, end)
-            if codes:
-                weird = [*(weird or ()), *codes]
+            return self._without_header(connection, "unknown", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
+        client_id: str | UnsetType | None
+        codes, detail = None, ""
+        try:
+            key_and_version, correlation_id, length = _REQUEST(buffer, start)
+            decoder = self._decoders[key_and_version]
+            at = start + 10
+            if length >= 0:
+                client_id = CLIENT_IDS[buffer[at : at + length]]
+                at += length
+            else:
+                client_id = None
+            if decoder.request_header == 2:
+                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
+            body, stop = decoder.request.read(buffer, at, end)
+        except Exception:  # whatever does not fit is told exactly
+            stop = -1
+        if stop != end or not decoder.request_header:
+            key_and_version, correlation_id = _SHORT_REQUEST(buffer, start)
+            decoder = self._decoders[key_and_version]
+            client_id, (body, codes, detail) = read_request(decoder, buffer, start, end)
+        if decoder.weird:
+            codes = [decoder.weird, *(codes or ())]
         message = Message(
-            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", key, decoder.name, version,
-            correlation_id, client_id, UNSET, UNSET, end - start, body, weird or UNSET, detail or UNSET,
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key, decoder.name,
+            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes or UNSET, detail or UNSET,
         )  # fmt: skip
         self._page.append(message)
         if self._records.unclaimed:
             self._records.claim(message)
-        if decoder.software is not None and body is not None:
-            _learn_software(connection.flow, decoder.software, body)
-        self._await_answer(connection, message, decoder, correlation_id, body)
-        return message
-
-    def _await_answer(self, connection: _Connection, message: Message, decoder: Decoder, correlation_id: int, body: Any) -> None:
-        if decoder.one_way is not None and getattr(body, decoder.one_way[0], None) == decoder.one_way[1]:
-            connection.one_way.append(correlation_id)
-            self._page.append(Exchange(message, None, "one_way", connection.flow))
-            return
+        if decoder.peculiar and self._obey(decoder, connection, message, correlation_id):
+            return message
         waiting = connection.open
         if waiting:
-            if any(request.correlation_id == correlation_id for request in waiting):
-                _mark(message, "CORRELATION_ID_REUSED")
-            if len(waiting) >= limits.IN_FLIGHT:
-                self._give_up(connection, waiting.popleft(), "IN_FLIGHT_LIMIT")
+            self._look_behind(connection, message)
         else:
             connection.answers_lost = False
         waiting.append(_Open(message, decoder, correlation_id))
+        return message
+
+    def _obey(self, decoder: Decoder, connection: _Connection, message: Message, correlation_id: int) -> bool:
+        """What this API asks for beyond the ordinary; True when its request has no answer."""
+        if decoder.software is not None and message.body is not None:
+            _learn_software(connection.flow, decoder.software, message.body)
+        if decoder.one_way is None or getattr(message.body, decoder.one_way[0], None) != decoder.one_way[1]:
+            return False
+        connection.one_way.append(correlation_id)
+        self._page.append(Exchange(message, None, "one_way", connection.flow))
+        return True
+
+    def _look_behind(self, connection: _Connection, message: Message) -> None:
+        """Requests are open already: the id may be one of theirs, and there may be too many."""
+        waiting = connection.open
+        for request in waiting:
+            if request.correlation_id == message.correlation_id:
+                _mark(message, "CORRELATION_ID_REUSED")
+                break
+        if len(waiting) >= limits.IN_FLIGHT:
+            self._give_up(connection, waiting.popleft(), "IN_FLIGHT_LIMIT")
 
     # -- responses
 
@@ -197,22 +204,37 @@ class ExchangeStage:
         buffer: bytes,
         start: int,
         end: int,
-        packets: tuple[int, int] | UnsetType,
+        packets: Packets,
         last: int,
         last_ns: int,
         first_ns: int,
     ) -> Message:
         if connection.raw_open:
             connection.raw_open -= 1
-            return self._raw(connection, "response", start, end, packets, last, last_ns)
+            return self._without_header(connection, "response", ["RAW_TOKEN"], end - start, packets, last, last_ns)
         if end - start < 4:
-            return self._untold(connection, start, end, packets, last, last_ns, "BODY_TOO_SHORT")
+            return self._without_header(connection, "unknown", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
         (correlation_id,) = _CORRELATION(buffer, start)
-        request, order = self._answered(connection, correlation_id)
-        if request is None:
-            return self._unmatched(connection, correlation_id, start, end, packets, last, last_ns)
+        waiting = connection.open
+        order = None
+        if waiting and waiting[0].correlation_id == correlation_id:
+            request = waiting.popleft()
+        else:
+            found, order = self._search(connection, correlation_id)
+            if found is None:
+                return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
+            request = found
         asked, decoder = request.message, request.decoder
-        body, codes, detail = decoder.read_response(buffer, start + 4, end)
+        codes, detail = None, ""
+        try:
+            at = start + 4
+            if decoder.response_header:
+                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
+            body, stop = decoder.response.read(buffer, at, end)
+        except Exception:  # whatever does not fit is told exactly
+            stop = -1
+        if stop != end:
+            body, codes, detail = read_response(decoder, buffer, start, end)
         if order or decoder.weird:
             codes = [code for code in (decoder.weird, *(codes or ()), order) if code]
         message = Message(
@@ -227,11 +249,9 @@ class ExchangeStage:
         self._page.append(Exchange(asked, message, "answered", connection.flow))
         return message
 
-    def _answered(self, connection: _Connection, correlation_id: int) -> tuple[_Open | None, str | None]:
-        """The open request that this correlation id answers, and what is odd about the order."""
+    def _search(self, connection: _Connection, correlation_id: int) -> tuple[_Open | None, str | None]:
+        """The request that is answered before older ones, and what is odd about the order."""
         waiting = connection.open
-        if waiting and waiting[0].correlation_id == correlation_id:
-            return waiting.popleft(), None
         place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         if place is None:
             return None, None
@@ -244,22 +264,10 @@ class ExchangeStage:
         connection.answers_lost = bool(len(waiting) > 1)
         return waiting.popleft(), None
 
-    def _unmatched(
-        self,
-        connection: _Connection,
-        correlation_id: int,
-        start: int,
-        end: int,
-        packets: tuple[int, int] | UnsetType,
-        last: int,
-        last_ns: int,
-    ) -> Message:
+    def _unmatched(self, connection: _Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
         code = "ACKS0_ANSWERED" if correlation_id in connection.one_way else "RESPONSE_UNMATCHED"
-        message = Message(
-            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "response", UNSET, UNSET, UNSET,
-            correlation_id, UNSET, UNSET, UNSET, end - start, None, [code],
-        )  # fmt: skip
-        self._page.append(message)
+        message = self._without_header(connection, "response", [code], size, packets, last, last_ns)
+        message.correlation_id = correlation_id
         self._page.append(Exchange(None, message, "orphan", connection.flow))
         return message
 
@@ -269,42 +277,23 @@ class ExchangeStage:
         """Whether the client's frame is a request again: its header is known and its body fits to the last byte."""
         if end - start < 10:
             return False
-        key, version, _, _ = _REQUEST(buffer, start)
-        if not self._decoders.knows(key, version):
+        decoder = self._decoders[_SHORT_REQUEST(buffer, start)[0]]
+        if not self._decoders.knows(decoder.key, decoder.version):
             return False
-        decoder = self._decoders.get(key, version)
-        at, _, fault = _request_header(decoder, buffer, start, end)
-        if fault or decoder.read_request(buffer, at, end)[1]:
-            self._records.discard()
-            return False
+        fits = read_request(decoder, buffer, start, end)[1].codes is None
         self._records.discard()
-        connection.raw = False
-        connection.raw_open = 0
-        return True
+        if fits:
+            connection.raw = False
+            connection.raw_open = 0
+        return fits
 
-    def _raw(
-        self, connection: _Connection, kind: Any, start: int, end: int, packets: tuple[int, int] | UnsetType, last: int, last_ns: int
+    def _without_header(
+        self, connection: _Connection, kind: Kind, codes: list[str] | UnsetType, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
+        """A frame of which nothing is known but its place."""
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, kind, UNSET, UNSET, UNSET,
-            UNSET, UNSET, UNSET, UNSET, end - start, None, ["RAW_TOKEN"],
-        )  # fmt: skip
-        self._page.append(message)
-        return message
-
-    def _untold(
-        self,
-        connection: _Connection,
-        start: int,
-        end: int,
-        packets: tuple[int, int] | UnsetType,
-        last: int,
-        last_ns: int,
-        code: str | None = None,
-    ) -> Message:
-        message = Message(
-            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "unknown", UNSET, UNSET, UNSET,
-            UNSET, UNSET, UNSET, UNSET, end - start, None, [code] if code else UNSET,
+            UNSET, UNSET, UNSET, UNSET, size, None, codes,
         )  # fmt: skip
         self._page.append(message)
         return message
@@ -342,27 +331,3 @@ def _learn_software(flow: Flow, names: tuple[str, str], body: Any) -> None:
     name, version = (getattr(body, attribute, UNSET) for attribute in names)
     if isinstance(name, str) and isinstance(version, str):
         flow.software_name, flow.software_version = name, version
-
-
-def _request_header(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[int, Any, str | None]:
-    """Where the body begins, the client id, and what is wrong with the header. Request header versions 0 to 2 (KIP-482)."""
-    at = start + 8
-    client_id: Any = UNSET
-    try:
-        if decoder.request_header:
-            (length,) = _INT16(buffer, at)
-            at += 2
-            if length > end - at:
-                return end, client_id, "BODY_TOO_SHORT"
-            if length < 0:
-                client_id = None
-            else:
-                client_id = _CLIENT_IDS[buffer[at : at + length]]
-                at += length
-            if decoder.request_header == 2:
-                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
-    except (IndexError, StructError):
-        return end, client_id, "BODY_TOO_SHORT"
-    if at > end:
-        return end, client_id, "BODY_TOO_SHORT"
-    return at, client_id, None

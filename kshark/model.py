@@ -200,8 +200,7 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     frame: int | UnsetType = UNSET
 
 
-@dataclass(slots=True, eq=False)
-class Exchange:
+class Exchange(msgspec.Struct, gc=False, eq=False):
     """A request with its response, or either alone; emitted when it is complete: behind the response, at once for one-way requests,
     when the connection (or the capture) ends for unanswered ones. `latency_ns` is from the request's last byte to the response's first."""
 
