@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,13 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(path: Path, *, at_run_time: bool = True) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything a file imports (what only type checkers see is left out)."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text(), str(path))
     typing_only = {
         id(node)
@@ -72,7 +78,7 @@ def imports_of(path: Path, *, at_run_time: bool = True) -> Iterator[tuple[int, s
         for node in ast.walk(block)
     }
     for node in ast.walk(tree):
-        if at_run_time and id(node) in typing_only:
+        if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
