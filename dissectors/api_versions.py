@@ -1,6 +1,6 @@
 """ApiVersions (API 18): what the broker speaks, and since version 3 who the client is (KIP-511)."""
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import ApiKey, ErrorCode
 from kshark.schema import api, array, boolean, int16, int32, int64, string, struct
 
 DISSECTOR = api(
@@ -20,7 +20,7 @@ DISSECTOR = api(
     ),
     response=struct(
         int16("error_code", enum=ErrorCode),
-        array("api_keys", struct(int16("api_key"), int16("min_version"), int16("max_version"))),
+        array("api_keys", struct(int16("api_key", enum=ApiKey), int16("min_version"), int16("max_version"))),
         int32("throttle_time_ms", versions="1+"),
         array("supported_features", struct(string("name"), int16("min_version"), int16("max_version")), versions="3+", tag=0),
         int64("finalized_features_epoch", versions="3+", tag=1, default=-1),

@@ -4,6 +4,7 @@ Which version belongs to which API version: `Api.request_header_version` and `Ap
 "Headers"; KIP-482 (tagged fields).
 """
 
+from dissectors.enums import ApiKey
 from kshark.schema import int16, int32, layout, string, struct
 
 REQUEST_HEADER = layout(
@@ -11,7 +12,7 @@ REQUEST_HEADER = layout(
     versions="0-2",
     flexible="2+",
     fields=struct(
-        int16("request_api_key"),
+        int16("request_api_key", enum=ApiKey),
         int16("request_api_version"),
         int32("correlation_id"),
         string(

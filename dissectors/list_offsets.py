@@ -1,12 +1,12 @@
 """ListOffsets (API 2): the offset that belongs to a timestamp, or to the beginning or end of a partition."""
 
-from dissectors.enums import ErrorCode, IsolationLevel
+from dissectors.enums import ErrorCode, IsolationLevel, SpecialTimestamp
 from kshark.schema import api, array, int8, int16, int32, int64, string, struct
 
 partition = struct(
     int32("partition_index"),
     int32("current_leader_epoch", versions="4+", default=-1),
-    int64("timestamp"),
+    int64("timestamp", enum=SpecialTimestamp),
     int32("max_num_offsets", versions="0", default=1),
 )
 partition_response = struct(

@@ -17,6 +17,13 @@ def test_there_and_back() -> None:
     assert kshark.decode(76, 1, "request", memoryview(data)) == HEARTBEAT  # type: ignore[arg-type]
 
 
+def test_what_was_decoded_of_bytes_is_passed_over() -> None:
+    body = {"group_id": "g", "protocols": [{"name": "range", "metadata": b"\0\1"}]}
+    data = kshark.encode(11, 9, "request", body)
+    body["protocols"][0]["metadata_decoded"] = {"name": "ConsumerProtocolSubscription", "data": {}}
+    assert kshark.encode(11, 9, "request", body) == data
+
+
 def test_unknown_tags_go_there_and_back() -> None:
     value = {**HEARTBEAT, "_tagged": {"7": b"\1\2"}}
     assert kshark.decode(76, 1, "request", kshark.encode(76, 1, "request", value)) == value

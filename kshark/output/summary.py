@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark.codec import DECODED
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import name_of, named
@@ -98,6 +99,8 @@ def _items(root: Field, version: int, length: int, topic: Named) -> Iterator[Ite
             yield _scalar(path, length)
         elif path.names[-1] == "error_message":
             yield _message(path)
+        elif path.field.type == "bytes":
+            yield _whole(path)
     for path in single:
         if path.field.type == "array" and path.type.type != "struct":
             yield _list(path, length)
@@ -138,6 +141,16 @@ def _errors(codes: list[Path]) -> Item:
         if len(found) > _FEW:
             shown.append(f"and {len(found) - _FEW} more")
         return [(", ".join(shown), ERROR)] if shown else []
+
+    return make
+
+
+def _whole(path: Path) -> Item:
+    """The message that bytes hold, where they hold one: `CreateTopics v7`."""
+    held = (*path.names[:-1], path.names[-1] + DECODED)
+
+    def make(body: Any) -> Line:
+        return [(f"{each['api']} v{each['version']}", VALUE) for each in values(body, held) if isinstance(each, dict) and "api" in each]
 
     return make
 

@@ -117,7 +117,8 @@ class _Tree:
             yield from self.members(value["data"], None if layout is None else layout.root, depth + 1)
             return
         yield [*label, (value["api"], API), (version, PLAIN), (f" {value['kind']}", PLAIN)]
-        yield from self._member("header", value["header"], None, depth + 1)
+        headers = {"request": self._registry.request_header, "response": self._registry.response_header}
+        yield from self._member("header", value["header"], headers[value["kind"]].root, depth + 1)
         api = self._registry.api(value["api_key"])
         layout = None if api is None else api.layout(value["kind"], value["version"])[0]
         yield from self._member("body", value["body"], None if layout is None else layout.root, depth + 1)

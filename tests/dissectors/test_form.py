@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dissectors
+from dissectors.enums import ApiKey
 from dissectors.index import INDEX
 from kshark.schema import versions_of
 from tests.dissectors.schema_rows import WRITTEN, dissector
@@ -78,4 +79,10 @@ def test_importing_one_dissector_brings_the_vocabulary_and_nothing_heavy() -> No
     assert {name for name in loaded if name.split(".")[0] in ("dissectors", "kshark", "numpy", "msgspec")} <= {
         *("dissectors", "dissectors.enums", "dissectors.structs", "dissectors.share_fetch"),
         *("kshark", "kshark.errors", "kshark.limits", "kshark.schema"),
+    }
+
+
+def test_api_keys_have_the_names_of_the_index() -> None:
+    assert {key.value: key.name for key in ApiKey} == {
+        number: re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper() for number, (name, _, _) in INDEX.items()
     }
