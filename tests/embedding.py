@@ -10,7 +10,7 @@ from dissectors.topics import TOPIC_NAMES
 from kshark import encode
 from kshark.codec import compile_reader, compile_writer
 from kshark.embedded import Companion, companions
-from kshark.model import Message
+from kshark.model import Event, Message
 from kshark.pipeline import Engine, Options
 from kshark.places import Structure
 from kshark.records import Record
@@ -88,8 +88,12 @@ def exchange(tcp: Tcp, key: int, version: int, asked: dict[str, Any], answer: di
         send(pack(">i", len(frame)) + frame)
 
 
-def messages(wire: Wire, **options: Any) -> list[Message]:
+def events(wire: Wire, **options: Any) -> list[Event]:
     """What the engine makes of the packets, for a consumer that shows bodies."""
     engine = Engine(Options(**{"embedded": True, **options}))
-    pages = [*engine.feed(batch(wire.packets)), *engine.close()]
-    return [event for page in pages for event in page if isinstance(event, Message)]
+    return [event for page in (*engine.feed(batch(wire.packets)), *engine.close()) for event in page]
+
+
+def messages(wire: Wire, **options: Any) -> list[Message]:
+    """The messages among them."""
+    return [event for event in events(wire, **options) if isinstance(event, Message)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from struct import pack
 from typing import Any
 
@@ -17,7 +18,8 @@ from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.records import OpenedRecord, Record
 from kshark.registry import Registry
-from tests.embedding import batch_of, exchange, messages, numbered, prefixed, request_frame, response_frame
+from kshark.tables import TABLES, Rows
+from tests.embedding import batch_of, events, exchange, messages, numbered, prefixed, request_frame, response_frame
 from tests.packets import Tcp, Wire
 
 ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
@@ -237,3 +239,25 @@ def test_the_names_of_a_capture_are_limited(wire: Wire, tcp: Tcp, monkeypatch: p
     names = learnt(messages(wire))
     assert names.full
     assert list(names.known.values()) == ["__cluster_metadata", "orders"]
+
+
+def test_tables_have_the_names_too(wire: Wire, tcp: Tcp) -> None:
+    assignment = {"topic_partitions": [{"topic_id": ORDERS, "topic_name": "orders", "partitions": [0]}]}
+    acquired = [{"first_offset": 1, "last_offset": 2, "delivery_count": 1}]
+    answer = {"responses": [{"topic_id": ORDERS, "partitions": [{"partition_index": 0, "acquired_records": acquired}]}]}
+    exchange(tcp, 78, 1, {"group_id": "g", "share_session_epoch": 1}, answer)
+    exchange(Tcp(wire, source="10.0.0.2:50000").open(), 77, 1, {}, {"groups": [{"members": [{"assignment": assignment}]}]})
+    exchange(tcp, 78, 1, {"group_id": "g", "share_session_epoch": 2}, answer)
+    rows = Rows("a.pcap")
+    found = [row for event in events(wire) for name, row in rows.feed(event) if name == "acquired"]
+    topic = [column.name for column in TABLES["acquired"].columns].index("topic")
+    assert [row[topic] for row in found] == [None, "orders"]
+
+
+def test_tables_show_what_bytes_hold(wire: Wire, tcp: Tcp) -> None:
+    offer = prefixed(SUBSCRIPTION, 1, topics=["orders"])
+    exchange(tcp, 11, 9, {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]}, {"member_id": "m"})
+    rows = Rows("a.pcap")
+    (exchanged,) = [row for event in events(wire) for name, row in rows.feed(event) if name == "exchanges"]
+    (asked,) = [cell for cell in exchanged if isinstance(cell, str) and '"metadata"' in cell]
+    assert json.loads(asked)["protocols"][0]["metadata_decoded"]["data"]["topics"] == ["orders"]
