@@ -16,6 +16,10 @@ from kshark.framing.timeline import NEVER, Line, Timeline, Told
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run
 
+Happening = Run | Gap | Opened | HalfClosed | Closed
+#: A packet and what happens with it: a run's piece of that index, or an event.
+Step = tuple[int, Happening, int]
+
 
 class Framing:
     """From segments to the time line. `knows` says whether an api key and version exist, `kafka_ports` which ports carry Kafka anyway."""
@@ -28,6 +32,9 @@ class Framing:
         self._talks: dict[int, Talk] = {}
         #: Connections whose bytes are not certain: nothing later leaves before they are, or HELD_PACKETS have passed.
         self._careful: dict[int, Talk] = {}
+        #: Steps behind a hole, by flow; and the holes.
+        self._waiting: dict[int, list[Step]] = {}
+        self._holes: dict[int, int] = {}
         #: Ends known to be Kafka brokers, and since which packet.
         self._brokers: dict[str, int] = {}
         self._told: list[Told] = []
@@ -51,14 +58,14 @@ class Framing:
 
     def _horizon(self) -> int:
         """The last packet behind which nothing can come in before it any more."""
-        hole = self._reassembly.oldest_hole()
         waiting = [talk.held_from for talk in self._careful.values() if talk.held_from]
-        oldest = min([*waiting, hole] if hole is not None else waiting, default=NEVER)
+        oldest = min([*waiting, *self._holes.values()], default=NEVER)
         return max(oldest - 1, self._packet - limits.HELD_PACKETS)
 
     def _take(self, items: list[Item]) -> None:
+        self._holes = self._reassembly.holes()
         gapped = {item.flow.id for item in items if isinstance(item, Gap)}
-        careful: list[Item] = []
+        careful: list[Happening] = []
         touched: list[Stream] = []
         for item in items:
             if isinstance(item, Weird):
@@ -68,7 +75,8 @@ class Framing:
             talk = self._talks.get(number)
             if talk is None:
                 talk = self._talks[number] = Talk(item.flow)
-            if item.flow.service == "kafka" and number not in self._careful and number not in gapped:
+            certain = number not in self._careful and number not in gapped and number not in self._holes and number not in self._waiting
+            if item.flow.service == "kafka" and certain:
                 if isinstance(item, Run):
                     stream = talk.streams[item.side]
                     stream.take(item)
@@ -84,8 +92,27 @@ class Framing:
                 careful.append(item)
         for stream in touched:
             self._cut_plainly(stream)
+        self._take_carefully(self._due(careful))
+
+    def _due(self, items: list[Happening]) -> list[Step]:
+        """The steps whose turn has come, in the order of their packets; a connection's steps behind its first hole wait for what becomes
+        of the hole, so that both directions go on in one order wherever a batch ends."""
+        steps = [step for waiting in self._waiting.values() for step in waiting]
+        steps += _steps(items)
+        self._waiting = {}
+        due: list[Step] = []
+        for step in steps:
+            number = step[1].flow.id
+            if step[0] < self._holes.get(number, NEVER):
+                due.append(step)
+            else:
+                self._waiting.setdefault(number, []).append(step)
+        return sorted(due, key=lambda step: step[0])
+
+    def _take_carefully(self, steps: list[Step]) -> None:
+        gapped = {step[1].flow.id for step in steps if isinstance(step[1], Gap)}
         settled: list[Stream] = []
-        for packet, item, index in sorted(_steps(careful), key=lambda step: step[0]):
+        for packet, item, index in steps:
             if isinstance(item, Run) and item.flow.service == "kafka" and item.flow.id not in self._careful and item.flow.id not in gapped:
                 # recognised a moment ago: the rest of the batch is cut at once
                 stream = self._talks[item.flow.id].streams[item.side]
@@ -109,9 +136,8 @@ class Framing:
             self._forget(talk)
         self._told.append(item)
 
-    def _carefully(self, packet: int, item: Item, index: int) -> None:
-        talk = self._talks.get(item.flow.id)  # type: ignore[union-attr]
-        assert talk is not None
+    def _carefully(self, packet: int, item: Happening, index: int) -> None:
+        talk = self._talks[item.flow.id]
         if isinstance(item, Run):
             stream = talk.streams[item.side]
             stream.take_piece(item.data[index], item.packet[index], item.time_ns[index], packet, item.ready_ns[index])
@@ -120,7 +146,7 @@ class Framing:
             self._lose(talk, item)
         elif isinstance(item, Closed):
             self._finish(talk, item)
-        elif not isinstance(item, Weird):
+        else:
             self._told.append(item)
 
     def _advance(self, talk: Talk, packet: int) -> None:
@@ -205,7 +231,7 @@ class Framing:
         del self._talks[talk.flow.id]
 
 
-def _steps(items: list[Item]) -> Iterator[tuple[int, Item, int]]:
+def _steps(items: list[Happening]) -> Iterator[Step]:
     """Items with the packets at which they happen, runs piece by piece."""
     for item in items:
         if isinstance(item, Run):

@@ -228,7 +228,8 @@ class Stream:
         count = min(self.skip, self.size)
         if count:
             self.skip -= count
-            packet, time_ns = self.ready[0], self.ready_ns[0]
+            piece = bisect_right(self.edges(), count - 1) - 1
+            packet, time_ns = self.ready[piece], self.ready_ns[piece]
             self._skip_bytes(count, tell)
             if not self.skip:
                 self.tell_skipped(packet, time_ns, "the rest of a frame broken by a gap", tell)

@@ -324,11 +324,16 @@ class Connection:
             self._see_acked(here, clock_ns)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
-        """Gives up holes whose time has gone by; what comes ready of it may also finish the connection."""
-        for side, here in enumerate(self.sides):
-            while here.late and here.acked_ns is not None and clock_ns - here.acked_ns >= limits.REORDER_NS:
-                self._give_up(here, 1 if side else 0, "missing", here.acked_ns + limits.REORDER_NS, out)
-                self._finish(1 if side else 0, here.last_ready, here.last_ready_ns, out)
+        """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
+        while self.holed:
+            since = [(here.acked_ns, side) for side, here in enumerate(self.sides) if here.late and here.acked_ns is not None]
+            if not since or clock_ns - min(since)[0] < limits.REORDER_NS:
+                return
+            acked_ns, number = min(since)
+            side: Side = 1 if number else 0
+            here = self.sides[side]
+            self._give_up(here, side, "missing", acked_ns + limits.REORDER_NS, out)
+            self._finish(side, here.last_ready, here.last_ready_ns, out)
 
     def _finish(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
         here = self.sides[side]

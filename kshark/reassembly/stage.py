@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, Flow, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection, Item, Run
+from kshark.reassembly.connections import Connection, Item, Run, ahead
 
 _MASK = 0xFFFFFFFF
+_HALF = 1 << 31
 _SPECIAL = SYN | FIN | RST
 _ALL = SYN | FIN | RST | ACK
 
@@ -67,9 +68,9 @@ class Reassembly:
         self._holed.clear()
         return out
 
-    def oldest_hole(self) -> int | None:
-        """The first packet that waits behind a hole of any connection: what comes later is not certain to be in order yet."""
-        return min((connection.hole_packet() for connection in self._holed.values()), default=None)
+    def holes(self) -> dict[int, int]:
+        """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""
+        return {connection.flow.id: connection.hole_packet() for connection in self._holed.values()}
 
     def _slow_pairs(self, groups: _Groups) -> set[int]:
         """Pairs of ends of which at least one direction is not simply the next bytes."""
@@ -77,7 +78,14 @@ class Reassembly:
         connections = self._connections
         for path, plain, first_seq in zip(groups.paths, groups.plain, groups.first_seq, strict=True):
             connection = connections.get(path >> 1)
-            if not plain or connection is None or connection.closed or connection.holed or connection.sides[path & 1].next != first_seq:
+            if (
+                not plain
+                or connection is None
+                or connection.closed
+                or connection.holed
+                or connection.sides[path & 1].next != first_seq
+                or connection.sides[1 - (path & 1)].next is None
+            ):
                 slow.add(path >> 1)
         return slow
 
@@ -91,7 +99,7 @@ class Reassembly:
         last = groups.last[index]
         if last["packet"] > flow.last_packet:
             flow.last_packet, flow.last_time_ns = last["packet"], last["time_ns"]
-        if there.next is not None:
+        if there.next is not None and (there.acked is None or ahead(last["ack"], there.acked) > 0):
             there.acked = last["ack"]
         begin, end = groups.loaded[index], groups.loaded[index + 1]
         if begin == end:
@@ -175,6 +183,8 @@ class _Groups:
         due = (seq + length) & _MASK
         in_order = np.ones(len(path), bool)
         in_order[1:] = seq[1:] == due[:-1]
+        ack = segments.ack[order]
+        in_order[1:] &= (ack[1:] - ack[:-1]) & _MASK < _HALF
         in_order[self.first] = True
         flags = segments.flags[order]
         simple = in_order & ((flags & _SPECIAL) == 0) & ((flags & ACK) != 0) & (segments.missing[order] == 0)
