@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from kshark import limits
+from kshark.records import zstd
 from kshark.records.compression import decompress_into
 from kshark.records.faults import RoomExceeded
 
@@ -37,6 +39,18 @@ class Arena:
         self.used += size
         self._touched = max(self._touched, self.used)
         return size
+
+    def add_all(self, frames: Sequence[memoryview]) -> list[tuple[int, int]] | None:
+        """Adds what comes out of small zstd frames; where it lies, None where they are to be added one by one."""
+        room = self._room[self.used : self.used + len(frames) * 2 * zstd.BLOCK_BYTES]
+        places = zstd.decompress_all(frames, room)
+        if places is None:
+            self._touched = max(self._touched, self.used + len(room))
+            return None
+        places = [(self.used + start, self.used + stop) for start, stop in places]
+        self.used = places[-1][1]
+        self._touched = max(self._touched, self.used)
+        return places
 
     def take(self, start: int = 0) -> bytes:
         """What was added from `start` on; it is no longer there then."""

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kshark.model import Message
+
 TimestampType = Literal["create", "log_append"]
 
 #: Base offset and length stand before every batch and every legacy message; the length counts what follows it.
@@ -114,32 +116,21 @@ class Batch(msgspec.Struct, gc=False):
     delete_horizon: bool | UnsetType = UNSET
 
 
+#: What the attributes' lower bits say, by their number: codec, timestamp type, transactional, control.
+ATTRIBUTES: Final[tuple[tuple[str, TimestampType, bool, bool], ...]] = tuple(
+    (CODECS[bits & CODEC_BITS], "log_append" if bits & LOG_APPEND else "create", bits & TRANSACTIONAL != 0, bits & CONTROL != 0)
+    for bits in range(DELETE_HORIZON)
+)
+
+
 def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
     """The batch of `size` bytes whose HEADER was unpacked; without its records."""
     offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = header
-    batch = Batch(
-        offset,
-        size,
-        epoch,
-        magic,
-        crc,
-        crc_ok,
-        CODECS[attributes & CODEC_BITS],
-        "log_append" if attributes & LOG_APPEND else "create",
-        attributes & TRANSACTIONAL != 0,
-        attributes & CONTROL != 0,
-        last_delta,
-        base_ms,
-        max_ms,
-        producer,
-        producer_epoch,
-        sequence,
-        count,
-        [],
-    )
-    if attributes & DELETE_HORIZON:
-        batch.delete_horizon = True
-    return batch
+    codec, timestamp_type, transactional, control = ATTRIBUTES[attributes % DELETE_HORIZON]
+    return Batch(
+        offset, size, epoch, magic, crc, crc_ok, codec, timestamp_type, transactional, control, last_delta, base_ms, max_ms,
+        producer, producer_epoch, sequence, count, [], True if attributes & DELETE_HORIZON else UNSET,
+    )  # fmt: skip
 
 
 class LegacyBatch(msgspec.Struct, gc=False):
@@ -178,10 +169,15 @@ class RecordsField(msgspec.Struct, gc=False):
     partial_bytes: int | UnsetType = UNSET
 
 
-class Span(msgspec.Struct, gc=False):
-    """Where the records of a batch lie, decompressed: `buffer[start:stop]`."""
+class Span(msgspec.Struct, gc=False, eq=False):
+    """Where the records of a batch lie, decompressed: `buffer[start:stop]`, or still in a small zstd `frame`.
+
+    `owner` is the message whose records they are, None until it has claimed them.
+    """
 
     buffer: bytes
     start: int
     stop: int
     batch: Batch
+    owner: Message | None = None
+    frame: memoryview | None = None

@@ -77,6 +77,12 @@ def _zstd(data: memoryview, room: memoryview) -> int:
     return int(cramjam.zstd.decompress_into(data, room))
 
 
-_DECOMPRESS: Final[Mapping[int, Callable[[memoryview, memoryview], int]]] = {1: _gzip, 2: _snappy, 3: lz4.decompress_into, 4: _zstd}
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+_DECOMPRESS: Final[Mapping[int, Callable[[memoryview, memoryview], int]]] = {
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: lz4.decompress_into,
+    ZSTD: _zstd,
+}
 #: Codecs that exist, none included.
 CODEC_COUNT: Final = 5

@@ -1,7 +1,7 @@
 """Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all that are pending at once.
 
 A small record costs 2 us in a loop and a quarter of it as columns of many batches; so the records wait until enough of them are there,
-or the messages they belong to must be handed on.
+or the messages they belong to must be handed on. Small zstd frames wait too, for company to be decompressed in.
 """
 
 from __future__ import annotations
@@ -31,17 +31,23 @@ from kshark.records.batch import (
     sizes_only,
 )
 from kshark.records.columns import Columns, fits_columns
-from kshark.records.compression import CODEC_COUNT
+from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
 from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
+from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
 #: Records in all spans of one buffer from which columns are faster than the loop.
 COLUMNS_FROM: Final = 64
+#: Small zstd frames that make it worth to decompress them.
+TOGETHER: Final = 32
+EMPTY: Final = memoryview(b"")
 #: The buffer of a span whose records were decompressed, until `fill` knows it.
 ARENA: Final = b""
 OFFSET_AND_LENGTH: Final = Struct(">qi")
+HEADER_BYTES: Final = HEADER.size
+_HEADER: Final = HEADER.unpack_from
 #: The shortest batch or message, by magic.
 LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 
@@ -66,7 +72,8 @@ class RecordsReader:
         self._columns = Columns(payload)
         self._columns_from = columns_from
         self._spans: list[Span] = []
-        self._owners: list[Message] = []  # of the first spans; the others are unclaimed
+        self._claimed = 0  # spans, from the first one on
+        self._small: list[Span] = []  # of the spans, those whose frame waits
         self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
         self._arena = Arena()
         self._forget_budget()
@@ -80,8 +87,9 @@ class RecordsReader:
             return RecordsField(end - start)
         batches: list[AnyBatch] = []
         position = start
+        view = memoryview(buffer)
         while position < end:
-            stop = self._entry(buffer, position, end, batches) if aligned or self._certain(buffer, position, end) else None
+            stop = self._entry(buffer, view, position, end, batches) if aligned or self._certain(view, position, end) else None
             if stop is None:
                 break
             position = stop
@@ -96,12 +104,17 @@ class RecordsReader:
         """The fields read since the last claim are this message's: it gets their codes, now or when they are filled in."""
         for fault in self._faults.values():
             attach(fault, message)
-        self._owners += [message] * (len(self._spans) - len(self._owners))
+        for span in self._spans[self._claimed :]:
+            span.owner = message
+        self._claimed = len(self._spans)
         self._forget_budget()
+        if len(self._small) >= TOGETHER:
+            self._open_small()
 
     def discard(self) -> None:
         """The fields read since the last claim are of no message: they will be read again, or never."""
-        del self._spans[len(self._owners) :]
+        del self._spans[self._claimed :]
+        self._small = [span for span in self._small if span.owner is not None]
         self._forget_budget()
 
     def _forget_budget(self) -> None:
@@ -112,14 +125,17 @@ class RecordsReader:
 
     def fill(self) -> None:
         """Puts the records into all batches that are pending."""
+        self._open_small()
         self._fill()
         self.pending_bytes = 0
         if not self.unclaimed:
             self._forget_budget()
 
     def _fill(self) -> None:
-        spans, owners = self._spans, self._owners
-        self._spans, self._owners = [], []
+        """The same for those whose bytes are there."""
+        spans = [span for span in self._spans if span.frame is None]
+        self._spans = [span for span in self._spans if span.frame is not None]
+        self._claimed = sum(span.owner is not None for span in self._spans)
         opened = self._arena.take()
         groups: dict[int, list[Span]] = {}
         for span in spans:
@@ -127,16 +143,32 @@ class RecordsReader:
                 span.buffer = opened
             groups.setdefault(id(span.buffer), []).append(span)
         left = {id(span) for group in groups.values() for span in self._read_columns(group)}
-        for number, span in enumerate(spans if left else ()):
+        for span in spans if left else ():
             if id(span) not in left:
                 continue
             span.batch.records, faults = read_records(span, self._make, self._records_left)
             self._records_left -= len(span.batch.records)
             for fault in faults:
-                if number < len(owners):
-                    attach(fault, owners[number])
+                self._tell(fault, span.owner)
+
+    def _open_small(self) -> None:
+        """Decompresses the small frames that wait; what comes of each is the same as if it had been alone."""
+        small, self._small = self._small, []
+        for at in range(0, len(small), TOGETHER):
+            if self._arena.used > limits.PENDING_RECORD_BYTES:
+                self._fill()
+            spans = small[at : at + TOGETHER]
+            places = self._arena.add_all([span.frame for span in spans if span.frame is not None])
+            for index, span in enumerate(spans):
+                if places is not None:
+                    span.start, span.stop = places[index]
+                elif (size := self._decompress(ZSTD, span.frame or EMPTY, span.batch.base_offset, BLOCK_BYTES, span.owner)) is not None:
+                    span.start, span.stop = self._arena.used - size, self._arena.used
                 else:
-                    self._fault(*fault)
+                    self._spans.remove(span)
+                    self._claimed -= span.owner is not None
+                span.frame = None
+                self.pending_bytes += span.stop - span.start
 
     def _read_columns(self, spans: list[Span]) -> list[Span]:
         """Reads a buffer's spans as columns where that is possible and faster; returns the others."""
@@ -155,33 +187,32 @@ class RecordsReader:
             left += [span for span in spans if id(span) not in taken]
         return left
 
-    def _entry(self, buffer: bytes, position: int, end: int, batches: list[AnyBatch]) -> int | None:
+    def _entry(self, buffer: bytes, view: memoryview, position: int, end: int, batches: list[AnyBatch]) -> int | None:
         """Adds the batch at `position` and returns where it ends; None where no whole one stands there."""
         room = end - position
         if self._records_left <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
             return None
         self._records_left -= 1
-        if room >= HEADER.size:
-            header = HEADER.unpack_from(buffer, position)
-            size: int = LOG_OVERHEAD + header[1]
-            if header[3] == 2 and HEADER.size <= size <= room:
-                batches.append(self._batch(buffer, position, position + size, header))
-                return position + size
+        if room >= HEADER_BYTES:
+            header = _HEADER(buffer, position)
+            stop: int = position + LOG_OVERHEAD + header[1]
+            if header[3] == 2 and position + HEADER_BYTES <= stop <= end:
+                batches.append(self._batch(buffer, view, position, stop, header))
+                return stop
         if room <= MAGIC_AT:
             return None
         return self._odd_entry(buffer, position, room, batches)
 
-    def _certain(self, buffer: bytes, position: int, end: int) -> bool:
+    def _certain(self, view: memoryview, position: int, end: int) -> bool:
         """Whether a whole batch with the right checksum stands there."""
-        if end - position < HEADER.size:
+        if end - position < HEADER_BYTES:
             return False
-        header = HEADER.unpack_from(buffer, position)
-        size = LOG_OVERHEAD + header[1]
-        if header[3] != 2 or not HEADER.size <= size <= end - position:
+        header = _HEADER(view, position)
+        stop = position + LOG_OVERHEAD + header[1]
+        if header[3] != 2 or not position + HEADER_BYTES <= stop <= end:
             return False
-        checked = memoryview(buffer)[position + CHECKED_FROM : position + size]
-        return bool(self._crc32c(checked) == header[4])
+        return bool(self._crc32c(view[position + CHECKED_FROM : stop]) == header[4])
 
     def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch]) -> int | None:
         offset, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
@@ -209,43 +240,51 @@ class RecordsReader:
             batches.append(batch)
         return position + size
 
-    def _batch(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> Batch:
-        view = memoryview(buffer)
+    def _batch(self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...]) -> Batch:
         crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
         batch = batch_of(header, stop - position, crc_ok)
         codec = header[5] & CODEC_BITS
-        self.controls = self.controls or batch.control
+        if batch.control:
+            self.controls = True
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {batch.base_offset}")
-        start = position + HEADER.size
+        start = position + HEADER_BYTES
         if codec == 0:
             self._pend(Span(buffer, start, stop, batch))
         elif codec >= CODEC_COUNT:
             self._fault("CODEC_INVALID", f"batch at offset {batch.base_offset}: codec {codec}")
+        elif codec == ZSTD and self._bytes_left > limits.MESSAGE_RECORD_BYTES // 2 + BLOCK_BYTES and is_one_block(view[start:stop]):
+            self._bytes_left -= BLOCK_BYTES
+            span = Span(ARENA, 0, 0, batch, None, view[start:stop])
+            self._spans.append(span)
+            self._small.append(span)
         else:
-            size = self._decompress(codec, view[start:stop], batch.base_offset)
+            if self._arena.used > limits.PENDING_RECORD_BYTES:
+                self._fill()
+            size = self._decompress(codec, view[start:stop], batch.base_offset, self._bytes_left)
             if size is not None:
+                self._bytes_left -= size
                 self._pend(Span(ARENA, self._arena.used - size, self._arena.used, batch))
         return batch
 
-    def _decompress(self, codec: int, data: memoryview, offset: int) -> int | None:
+    def _decompress(self, codec: int, data: memoryview, offset: int, most: int, owner: Message | None = None) -> int | None:
         """Adds what comes out to the arena; how many bytes, None where it cannot be done."""
-        if self._arena.used > limits.PENDING_RECORD_BYTES:
-            self._fill()
         try:
-            size = self._arena.add(codec, data, self._bytes_left)
+            return self._arena.add(codec, data, most)
         except RoomExceeded:
-            self._fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}")
-            return None
+            self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
         except DecompressionFailed as error:
-            self._fault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}")
-            return None
-        self._bytes_left -= size
-        return size
+            self._tell(Fault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}"), owner)
+        return None
 
     def _decompress_now(self, codec: int, data: bytes, offset: int) -> bytes | None:
-        size = self._decompress(codec, memoryview(data), offset)
-        return None if size is None else self._arena.take(self._arena.used - size)
+        if self._arena.used > limits.PENDING_RECORD_BYTES:
+            self._fill()
+        size = self._decompress(codec, memoryview(data), offset, self._bytes_left)
+        if size is None:
+            return None
+        self._bytes_left -= size
+        return self._arena.take(self._arena.used - size)
 
     def _pend(self, span: Span) -> None:
         if span.start == span.stop and span.batch.count == 0:
@@ -255,6 +294,13 @@ class RecordsReader:
 
     def _fault(self, code: str, detail: str) -> None:
         self._faults.setdefault(code, Fault(code, detail))
+
+    def _tell(self, fault: Fault, owner: Message | None) -> None:
+        """A fault goes to the message that has claimed the field, or waits for it."""
+        if owner is None:
+            self._fault(*fault)
+        else:
+            attach(fault, owner)
 
 
 def make_reader(records: bool, payload: bool) -> RecordsReader:
