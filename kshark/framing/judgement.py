@@ -64,7 +64,7 @@ def judge(talk: Talk, knows: Knows, brokers: Mapping[str, int], ports: frozenset
             return
         side = _client(talk, heads, knows, final)
     if side is None:
-        side = _by_broker(talk, heads, brokers, packet, knows)
+        side = _by_broker(talk, heads, brokers, packet, knows, final)
     if side is not None:
         _settle(talk, side, knows)
         return
@@ -121,11 +121,21 @@ def _requests_told(talk: Talk, side: int, heads: tuple[bytes, bytes], knows: Kno
             return 2 + opened + linked
         if chain.headers[0].telling and opened and len(head) > limits.RECOGNITION_BYTES:
             return 3
+    if stream.begun and not chain.headers:
+        # a version newer than any known: weak, unless the other side answers it or nobody will say more
+        newer = _of_any_version(head, knows)
+        if newer.whole and (_linked(newer, other) or (final and opened)):
+            return 1
     if not stream.begun:
         at_once = chain.consistent and chain.whole and chain.headers[0].telling and chain.headers[-1].end == len(head)
         if at_once or next_request(head, stream.edges(), None, None, knows, final) is not None:
             return 3
     return 0
+
+
+def _of_any_version(head: bytes, knows: Knows) -> Chain:
+    """Requests from the beginning, of APIs that exist in versions that may not."""
+    return requests_from(head, 0, lambda key, version: knows(key, 0))
 
 
 def _linked(chain: Chain, other: bytes) -> int:
@@ -139,15 +149,18 @@ def _same_throughout(chain: Chain) -> bool:
     return len(chain.headers) >= 2 and len(kinds) == 1
 
 
-def _by_broker(talk: Talk, heads: tuple[bytes, bytes], brokers: Mapping[str, int], packet: int, knows: Knows) -> Side | None:
+def _by_broker(talk: Talk, heads: tuple[bytes, bytes], brokers: Mapping[str, int], packet: int, knows: Knows, final: bool) -> Side | None:
     """The client of a connection to an end that is known to speak Kafka, where the client's first bytes are no sound request."""
     for side in (0, 1):
-        stream = talk.streams[side]
+        head = heads[side]
         known = brokers.get(talk.flow.ends[1 - side])
-        if known is not None and known < packet and stream.begun and len(heads[side]) >= HEADER_BYTES:
-            chain = requests_from(heads[side], 0, knows)
-            if not chain.headers or chain.whole:
-                return 0 if side == 0 else 1
+        if known is None or known >= packet or not talk.streams[side].begun or not head:
+            continue
+        chain = requests_from(head, 0, knows)
+        announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
+        broken = not 0 <= announced <= limits.REQUEST_BYTES
+        if broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole)):
+            return 1 if side else 0
     return None
 
 
@@ -160,4 +173,6 @@ def _certainly_other(talk: Talk, heads: tuple[bytes, bytes], knows: Knows) -> bo
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
     chain = requests_from(own, 0, knows)
-    return not chain.consistent and not chain.headers and talk.streams[opener].begun
+    if chain.consistent or chain.headers or not talk.streams[opener].begun:
+        return False
+    return not _of_any_version(own, knows).headers

@@ -71,3 +71,16 @@ def test_batches_may_be_cut_anywhere(capture: Path) -> None:
     for largest in (3, 200):
         events = [told(event) for event in events_of(cut(whole.batches, sizes_of(random, largest)))]
         assert events == expected
+
+
+@pytest.mark.parametrize("name", ["tcp-var-missed", "share-java-explicit-4.0.0", "adv-sessions-4.2.1", "share-loss", "tcp-hostile"])
+def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None:
+    """Two packets in a hundred are lost: which holes are given up, and what is found behind them, is no matter of the cut."""
+    whole = Whole.load(CAPTURES / f"{name}.pcap")
+    random = Random(zlib.crc32(name.encode()))
+    keep = whole.everything()
+    keep[[at for at in range(len(keep)) if random.random() < 0.02]] = False
+    left = list(whole.thinned(keep))
+    expected = [told(event) for event in events_of(iter(left))]
+    for largest in (1, 50):
+        assert [told(event) for event in events_of(cut(left, sizes_of(random, largest)))] == expected
