@@ -270,8 +270,14 @@ def _check(struct: Field, versions: Versions, flexible: Versions, path: str, dep
 def _check_not_empty(element: Field, versions: Versions, flexible: Versions, path: str) -> None:
     """Elements without a byte could be any number in a small frame."""
     for version in range(versions.low, min(versions.high, _LAST_VERSION) + 1):
-        if version not in flexible and version not in element.nullable and not element.in_wire_order(version):
-            raise SchemaError(f"{path}: in version {version} its elements have no fields")
+        if _takes_no_byte(element, version, flexible):
+            raise SchemaError(f"{path}: in version {version} its elements take no byte")
+
+
+def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
+    if struct.type != "struct" or version in flexible or version in struct.nullable:
+        return False
+    return all(_takes_no_byte(f, version, flexible & f.flexible) for f in struct.in_wire_order(version))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -108,7 +108,7 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"Body\.a: a tagged field in versions 0-3, of which only 2\+ are flexible", lambda: body(int8("a", tag=0), flexible="2+")),
     (r"Body\.s\.a: a tagged field", lambda: body(struct(int8("a", tag=0), name="s"))),
     (r"Body\.a\.b: a tagged field", lambda: body(array("a", struct(int8("b", tag=0)), flexible="none"), flexible="0+")),
-    (r"Body\.a: in version 1 its elements have no fields", lambda: body(array("a", struct(int8("b", versions="0")), versions="0-1"))),
+    (r"Body\.a: in version 1 its elements take no byte", lambda: body(array("a", struct(int8("b", versions="0")), versions="0-1"))),
     (r"Body\.a: in version 0 its elements", lambda: body(int8("x"), older={0: struct(array("a", struct()))})),
     ("more than 32 deep", lambda: layout("Body", versions="0", flexible="none", fields=nested(33))),
     ("api key 40000 is not an int16", lambda: api(40_000, "A", versions="0", flexible="none", request=struct(), response=struct())),
