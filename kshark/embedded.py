@@ -74,7 +74,7 @@ def companions(
 
 def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Iterator[Companion]:
     for place in places:
-        *way, field = place.path.split(".")
+        *way, field = place.way
         for around in _walk(owners, way):
             content = _get(around[-1], field)
             if isinstance(content, bytes):
@@ -91,7 +91,7 @@ def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: boo
 
     `controls`: there may be control batches, which users' topics have too.
     """
-    topics, partitions, field = place.path.split(".")
+    topics, partitions, field = place.way
     for topic in getattr(body, topics, None) or ():
         for by in place.by:
             value = getattr(topic, by, None)
@@ -99,9 +99,9 @@ def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: boo
                 return False
         if controls:
             for partition in getattr(topic, partitions, None) or ():
-                batches = getattr(getattr(partition, field, None), "batches", None) or ()
-                if any(getattr(batch, "control", False) for batch in batches):
-                    return False
+                for batch in getattr(getattr(partition, field, None), "batches", None) or ():
+                    if getattr(batch, "control", False):
+                        return False
     return True
 
 

@@ -67,10 +67,7 @@ class TopicNames:
 
     def learn(self, message: Message) -> None:
         """Takes what a message's body pairs."""
-        key = (message.api_key, message.version, message.kind)
-        found = self._of_messages.get(key)
-        if found is None:
-            found = self._of_messages[key] = self._look_up(*key)
+        found = self._of_message(message.api_key, message.version, message.kind)
         if found and message.body is not None and message.body is not UNSET:
             self._take(found, message.body, message.packet)
 
@@ -83,13 +80,20 @@ class TopicNames:
                 found = self._of_structures[key] = self._in_structure(*key)
             self._take(found, opened["data"], packet)
         elif "body" in opened:
-            self._take(self._look_up(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
+            self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
         layout = self._registry.structure(name)
         roots = () if layout is None else (layout.root, *layout.older.values())
         known = 0 if layout is None else layout.versions.nearest(version)
         return tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, known)))
+
+    def _of_message(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
+        key = (api_key, version, kind)
+        found = self._of_messages.get(key)
+        if found is None:
+            found = self._of_messages[key] = self._look_up(*key)
+        return found
 
     def _look_up(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
         api = self._registry.api(api_key) if isinstance(api_key, int) else None

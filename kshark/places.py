@@ -81,6 +81,10 @@ class Place:
     control: Log | None = None
     call: Mapping[str, str] = field(default_factory=dict)
     certain: bool = True
+    way: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "way", tuple(self.path.split(".")))
 
 
 def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:

@@ -145,7 +145,7 @@ def _names_of_all_versions(registry: Registry, api: Api) -> Iterator[Names]:
 
 def _names(registry: Registry, api: Api, version: int, kind: str) -> Iterator[Names]:
     """Every field of a body, of the records in it, and of what its bytes hold."""
-    opened = {tuple(place.path.split(".")) for place in registry.places(api.key, kind)}
+    opened = {place.way for place in registry.places(api.key, kind)}
     layout = api.request if kind == "request" else api.response
     for path in paths(layout.root, layout.versions.nearest(version)):
         yield path.names

@@ -38,7 +38,7 @@ def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
         versions = range(api.versions.low, api.versions.high + 1)
         yield [(title, API), (f"  header version {_headers([header(version) for version in versions])}", DIM)]
         places = registry.places(api.key, title) if registry is not None else ()
-        rows = list(_rows(layout.root, api.versions, (), {tuple(place.path.split(".")): _held(place) for place in places}))
+        rows = list(_rows(layout.root, api.versions, (), {place.way: _held(place) for place in places}))
         if not rows:
             yield [("  no fields", DIM)]
         yield from _columns(rows)
