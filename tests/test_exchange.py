@@ -259,3 +259,13 @@ def test_bodies_nobody_asked_for_are_not_read() -> None:
     talk.tcp.client(metadata(1))
     talk.tcp.broker(answer(1))
     assert [message.body for message in talk.messages(options=Options(bodies=frozenset()))] == [UNSET, UNSET]
+
+
+def test_topic_ids_beyond_the_limit_stay_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TOPICS", 1)
+    talk = Talk()
+    talk.tcp.client(request(METADATA, 12, 1, b"\0" + kshark.encode(METADATA, 12, "request", {"topics": None})))
+    topics = [{"name": f"t{n}", "topic_id": "AAAAAAAAAAAAAAAAAAAAB" + letter} for n, letter in enumerate("Awg")]
+    talk.tcp.broker(framed(struct.pack(">i", 1) + b"\0" + kshark.encode(METADATA, 12, "response", {"topics": topics})))
+    told = talk.events(options=Options(embedded=True))
+    assert [event.code for event in told if isinstance(event, Weird)] == ["NAMES_LIMIT"]
