@@ -7,19 +7,24 @@ from struct import pack
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dissectors.embedded import cluster_topics, consumer_offsets
 from dissectors.embedded.consumer_protocol import SUBSCRIPTION
+from dissectors.embedded.places import PLACES
 from dissectors.embedded.principal import PRINCIPAL
 from kshark import limits
+from kshark.anomaly import CATALOGUE
 from kshark.codec import compile_writer, plain
+from kshark.embedded import companions
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.records import OpenedRecord, Record
 from kshark.registry import Registry
 from kshark.tables import TABLES, Rows
-from tests.embedding import batch_of, events, exchange, messages, numbered, prefixed, request_frame, response_frame
+from tests.embedding import REGISTRY, batch_of, events, exchange, messages, numbered, prefixed, request_frame, response_frame
 from tests.packets import Tcp, Wire
 
 ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
@@ -105,6 +110,21 @@ def test_ends_of_transactions_are_told_in_users_topics(wire: Wire, tcp: Tcp) -> 
     assert record.value_decoded["data"] == {"coordinator_epoch": 12}
 
 
+@pytest.mark.parametrize(("first", "last", "batches"), [(0, None, 2), (0, -5, 1), (30, None, 0), (30, -5, 0), (7, 20, 0)])
+def test_a_piece_of_a_snapshot_shows_its_whole_batches_and_is_never_wrong(
+    wire: Wire, tcp: Tcp, first: int, last: int | None, batches: int
+) -> None:
+    snapshot = b"".join(batch_of((None, numbered(2, cluster_topics.TOPIC, name=name, topic_id=ORDERS))) for name in ("a", "b"))
+    piece = {"index": 0, "position": first, "size": len(snapshot), "unaligned_records": snapshot[first:last]}
+    exchange(tcp, 59, 1, {"topics": []}, {"topics": [{"name": "__cluster_metadata", "partitions": [piece]}]})
+    _, answer = messages(wire)
+    field = answer.body.topics[0].partitions[0].unaligned_records
+    assert answer.weird is UNSET
+    assert len(field.batches) == batches
+    assert field.size == field.partial_bytes + sum(batch.size for batch in field.batches)
+    assert [batch.records[0].value_decoded["data"]["name"] for batch in field.batches] == ["a", "b"][:batches]
+
+
 @pytest.mark.parametrize("options", [{"records": False}, {"payload": False}])
 def test_records_that_are_not_read_hold_nothing(wire: Wire, tcp: Tcp, options: dict[str, bool]) -> None:
     fetched(tcp, {"topic": "__consumer_offsets"}, batch_of(committed()), version=12)
@@ -162,6 +182,22 @@ def test_an_envelope_with_something_else_inside_says_so(wire: Wire, tcp: Tcp, re
     enveloped(tcp, request_data, None)
     request, _ = messages(wire)
     assert request.weird == [code]
+
+
+HEADS = st.builds(pack, st.just(">hhi"), st.integers(-5, 100), st.integers(-3, 20), st.integers(-9, 9))
+
+
+@given(HEADS | st.binary(max_size=12), st.binary(max_size=60), st.binary(max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_whatever_an_envelope_holds_gives_a_value_or_a_code(head: bytes, rest: bytes, answer: bytes) -> None:
+    asked = {"request_data": head + rest}
+    found = [
+        *companions(PLACES[58, "request"], asked, registry=REGISTRY),
+        *companions(PLACES[58, "response"], {"response_data": answer}, request=asked, registry=REGISTRY),
+    ]
+    for one in found:
+        assert one.code is None or one.code in CATALOGUE
+        assert one.code is not None or one.value["body"] is not None
 
 
 # -- names
