@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kshark.analysis import Analyzer
@@ -20,13 +20,13 @@ def pages(paths: tuple[str | Path, ...], options: Options | None = None) -> Iter
     yield from engine.close()
 
 
-def read(*paths: str | Path, records: bool = True, payload: bool = True) -> Iterator[Message]:
-    """Messages of the captures, in the order in which they end; `body` is a dict of plain values.
+def read(*paths: str | Path, records: bool = True, payload: bool = True, dissectors: Iterable[str | Path] = ()) -> Iterator[Message]:
+    """Messages of the captures, in the order in which they end; `body` is a dict of plain values, with what bytes hold beside them.
 
-    `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values.
-    Raises kshark.UnreadableInput for what is no capture.
+    `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values; `dissectors` are files with
+    APIs of one's own. Raises kshark.UnreadableInput for what is no capture, SchemaError for a file that is no dissector.
     """
-    for page in pages(paths, Options(records=records, payload=payload, embedded=True)):
+    for page in pages(paths, Options(records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True)):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)

@@ -8,6 +8,7 @@ from struct import pack
 
 import pytest
 
+import kshark as face
 from dissectors.embedded.consumer_protocol import SUBSCRIPTION
 from kshark import encode
 from kshark.cli import read
@@ -173,6 +174,11 @@ def test_a_dissector_of_ones_own_reads_a_private_api(kshark: Run, own: Path, pri
     assert answer["body"] == {"left": 70}
     *_, asked, _ = kshark("read", private, "-T", "json").json
     assert (asked["api_key"], asked["weird"]) == (9001, ["UNKNOWN_API"])
+
+
+def test_so_does_the_python_face(own: Path, private: Path) -> None:
+    *_, asked, answer = face.read(private, dissectors=[own])
+    assert (asked.api, asked.body, answer.body) == ("OurQuota", {"tenant": "acme"}, {"left": 70})
 
 
 @pytest.mark.parametrize("command", [["check"], ["sessions"], ["stats"], ["explain", "OurQuota"], ["decode", "OurQuota", "0", "request"]])

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from kshark.model import Closed, Event, Exchange, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
+from kshark.pipeline import Engine, Options
 from tests.shared import CAPTURES
 from tests.thinning import Whole, events_of
 
@@ -84,3 +85,19 @@ def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None
     expected = [told(event) for event in events_of(iter(left))]
     for largest in (1, 50):
         assert [told(event) for event in events_of(cut(left, sizes_of(random, largest)))] == expected
+
+
+@pytest.mark.parametrize("name", ["security-sasl", "adv-sessions-4.2.1"])
+def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(name: str) -> None:
+    whole = Whole.load(CAPTURES / f"{name}.pcap")
+    expected = shown(iter(whole.batches))
+    assert b"_decoded" in b"".join(expected[0])
+    assert shown(cut(whole.batches, sizes_of(Random(7), 40))) == expected
+
+
+def shown(batches: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:
+    """Messages as a consumer that shows bodies has them, and the topics' names in the end."""
+    engine = Engine(Options(embedded=True))
+    pages = [*(page for item in batches for page in engine.feed(item)), *engine.close()]
+    assert engine.names is not None
+    return [msgspec.json.encode(event) for page in pages for event in page if isinstance(event, Message)], engine.names.known
