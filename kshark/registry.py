@@ -69,6 +69,14 @@ class Registry:
         self._known[key] = replace(known, api=api)
         return api
 
+    def about(self, key: int) -> str:
+        """What an API is for, in a sentence or two; empty where nobody says."""
+        api, known = self.api(key), self._known.get(key)
+        if api is None or known is None or api.about or not known.module:
+            return "" if api is None else api.about
+        told = " ".join((import_module(known.module).__doc__ or "").split()).partition(": ")[2]
+        return told[:1].upper() + told[1:]
+
     def find(self, name: str) -> int | None:
         """The key of the API with that name, upper or lower case."""
         return next((key for key, known in self._known.items() if known.name.lower() == name.lower()), None)

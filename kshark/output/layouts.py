@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
+from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
 from kshark.paths import Names
 from kshark.places import Foreign, Log, Place, Structure, Whole
 from kshark.registry import Registry
@@ -13,6 +13,7 @@ from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 
 #: Enumerations with more members are named, not listed.
 _FEW_MEMBERS = 8
+_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
     if api.kip:
         line.append((f" · {api.kip}", PLAIN))
     yield line
-    if api.about:
-        yield [(api.about, PLAIN)]
+    if about := api.about if registry is None else registry.about(api.key):
+        yield from folded([(about, PLAIN)], _WIDTH)
     for title, layout in (("request", api.request), ("response", api.response)):
         yield []
         header = api.request_header_version if title == "request" else api.response_header_version

@@ -134,6 +134,10 @@ def test_an_api_tells_its_releases_and_its_place_in_a_share_groups_life(kshark: 
     assert "in a share group's life" not in kshark("explain", "OffsetCommit").out
 
 
+def test_an_api_says_what_it_is_for(kshark: Run) -> None:
+    assert kshark("explain", "DeleteTopics").lines[1] == "An administrator deletes topics."
+
+
 def test_the_whole_life_of_a_share_group_can_be_read(kshark: Run) -> None:
     lines = kshark("explain", "life").lines
     assert lines[1] == "   1  ApiVersions  member to any broker"
