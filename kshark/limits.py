@@ -77,3 +77,5 @@ BROKERS: Final = 10_000
 BOUNDARY_PLACES: Final = 4_096
 #: Bytes of one direction searched for the next message boundary; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20
+#: Closed connections remembered, so that their late segments open no new ones.
+CLOSED_FLOWS: Final = 4_096

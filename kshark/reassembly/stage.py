@@ -31,6 +31,8 @@ class Reassembly:
         self._clock_ns = 0
         self._packet = 0
         self._holed: dict[int, Connection] = {}
+        #: Closed ones, oldest first: they are remembered for a while, so that a late segment opens no new connection.
+        self._closed: dict[int, Connection] = {}
 
     def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Item]:
         out: list[Item] = []
@@ -143,6 +145,8 @@ class Reassembly:
                     connection.end("reused", packet, time_ns, side, out)
                 connection = self._open(pair, packet, time_ns, ends[pair], out)
             connection.feed(side, packet, time_ns, clock_ns, seq, ack, flags, buffer[offset : offset + length], missing, out)
+            if connection.closed and pair not in self._closed:
+                self._retire(pair, connection)
             if connection.holed:
                 self._holed[pair] = connection
             elif pair in self._holed:
@@ -153,8 +157,16 @@ class Reassembly:
         self._flows += 1
         connection = self._connections[pair] = Connection(flow)
         self._holed.pop(pair, None)
+        self._closed.pop(pair, None)
         out.append(Opened(flow, packet, time_ns))
         return connection
+
+    def _retire(self, pair: int, connection: Connection) -> None:
+        self._closed[pair] = connection
+        if len(self._closed) > limits.CLOSED_FLOWS:
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            self._connections.pop(oldest, None)
 
     def _forget(self, out: list[Item]) -> None:
         """Makes room: closed connections go first, then those idle for longest."""
