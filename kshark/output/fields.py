@@ -186,23 +186,24 @@ class _BodyField:
 
 def fields_line(found: Iterable[list[Any]]) -> str:
     """tshark's `-T fields`: a tab between fields, a comma between occurrences, nothing for an absent or null one."""
-    return "\t".join([",".join([_text(value) for value in occurrences]) for occurrences in found])
+    return "\t".join([_text(occurrences[0]) if len(occurrences) == 1 else ",".join(map(_text, occurrences)) for occurrences in found])
 
 
 _ESCAPES: Final = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+#: How values are written; those of other types as JSON.
+_TEXTS: Final[dict[type, Callable[[Any], str]]] = {
+    int: str,
+    str: lambda value: value.translate(_ESCAPES) if not value.isalnum() else value,
+    float: str,
+    bool: lambda value: "true" if value else "false",
+    bytes: lambda value: base64.b64encode(value).decode(),
+    type(None): lambda value: "",
+}
 
 
 def _text(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value.translate(_ESCAPES)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case int() | float():
-            return str(value)
-        case _:
-            return msgspec.json.encode(value).decode()
+    return _TEXTS.get(type(value), _json)(value)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

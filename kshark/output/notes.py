@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from kshark.anomaly import CATALOGUE
-from kshark.model import Closed, Event, Message, Weird
+from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
 from kshark.output.units import counted, number, safe, size
 
@@ -30,16 +30,20 @@ class Notes:
         self._first: dict[str, str] = {}
 
     def add(self, page: Iterable[Event]) -> None:
+        messages = 0
         for event in page:
             if isinstance(event, Message):
-                self.messages += 1
+                messages += 1
                 if event.weird is not UNSET:
                     self._message(event)
+            elif isinstance(event, Exchange):
+                pass  # half of what comes, and not to be asked twice what it is
             elif isinstance(event, Weird):
                 self._weird(event)
             elif isinstance(event, Closed):
                 self.flows[event.flow.service] += 1
                 self.bytes[event.flow.service] += sum(event.flow.stream_bytes)
+        self.messages += messages
 
     def _message(self, message: Message) -> None:
         assert isinstance(message.weird, list)
