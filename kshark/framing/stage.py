@@ -22,12 +22,15 @@ Step = tuple[int, Happening, int]
 
 
 class Framing:
-    """From segments to the time line. `knows` says whether an api key and version exist, `kafka_ports` which ports carry Kafka anyway."""
+    """From segments to the time line. `knows` says whether an api key and version exist, `kafka_ports` which ports carry Kafka anyway.
 
-    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset()) -> None:
+    `exact`: every segment is reassembled one by one.
+    """
+
+    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), *, exact: bool = False) -> None:
         self._knows = knows
         self._ports = kafka_ports
-        self._reassembly = Reassembly()
+        self._reassembly = Reassembly(exact=exact)
         self._timeline = Timeline()
         self._talks: dict[int, Talk] = {}
         #: Connections whose bytes are not certain: nothing later leaves before they are, or HELD_PACKETS have passed.

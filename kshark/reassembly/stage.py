@@ -23,9 +23,13 @@ _ALL = SYN | FIN | RST | ACK
 
 
 class Reassembly:
-    """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are in order."""
+    """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are in order.
 
-    def __init__(self) -> None:
+    `exact`: nothing takes the short way.
+    """
+
+    def __init__(self, *, exact: bool = False) -> None:
+        self._all_exact = exact
         self._connections: dict[int, Connection] = {}
         self._flows = 0
         self._clock_ns = 0
@@ -81,7 +85,8 @@ class Reassembly:
         for path, plain, first_seq in zip(groups.paths, groups.plain, groups.first_seq, strict=True):
             connection = connections.get(path >> 1)
             if (
-                not plain
+                self._all_exact
+                or not plain
                 or connection is None
                 or connection.closed
                 or connection.holed
