@@ -67,18 +67,21 @@ class Decoder:
 class Decoders(dict[int, Decoder]):
     """Decoders by the four bytes of api key and version as one number; each is made once, when its first message comes.
 
-    `bodies` limits which APIs' bodies are read at all (None: every one); the others' `body` is absent.
+    `bodies` limits which APIs' bodies are read at all (None: every one); the others' `body` is absent. `exact`: none is read fast.
     """
 
-    def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None) -> None:
+    def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, exact: bool = False) -> None:
         self._registry = registry
         self._records = records
         self._bodies = bodies
+        self._exact = exact
         self.knows = registry.knows
 
     def __missing__(self, key_and_version: int) -> Decoder:
         key, version = key_and_version >> 16, (key_and_version & 0xFFFF ^ 0x8000) - 0x8000
         made = self[key_and_version] = self._make(key, version)
+        if self._exact:
+            made.request, made.response = Body(_misfit, made.request.exactly), Body(_misfit, made.response.exactly)
         return made
 
     def _make(self, key: int, version: int) -> Decoder:
@@ -145,7 +148,12 @@ def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
         value, _, detail = body.exactly(buffer, at, end)
         return Read(value, None, f"version {version} read as {known}" + (f": {detail}" if detail else ""))
 
-    return Body(lambda buffer, at, end: (None, -1), read_nearest)
+    return Body(_misfit, read_nearest)
+
+
+def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
+    """Reads nothing and ends where no frame does: the exact way follows."""
+    return None, -1
 
 
 #: Bodies nobody can read, and bodies nobody asked for: what is behind the header is passed over.

@@ -27,6 +27,7 @@ class Options:
     `records`: open record batches, or leave `{"size": n}`. `payload`: keys, values and header values of records, or their sizes.
     `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
     `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for who shows bodies.
+    `exact`: no stage takes its fast way; the events are the same (tests hold the two together).
     """
 
     records: bool = True
@@ -35,6 +36,7 @@ class Options:
     kafka_ports: frozenset[int] = frozenset()
     dissectors: tuple[Path, ...] = ()
     embedded: bool = False
+    exact: bool = False
 
 
 class Engine:
@@ -43,10 +45,11 @@ class Engine:
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        records = make_reader(asked.records, asked.payload)
-        self.link = Link()
-        self._framing = Framing(registry.knows, asked.kafka_ports)
-        self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies), records)
+        exact = asked.exact
+        records = make_reader(asked.records, asked.payload, exact=exact)
+        self.link = Link(exact=exact)
+        self._framing = Framing(registry.knows, asked.kafka_ports, exact=exact)
+        self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies, exact=exact), records)
         self._embedding: Embedding | None = None
         if asked.embedded:
             from kshark.embedding import Embedding  # what nobody shows is not even imported

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kshark.link.columns import KEY_WORDS, Columns, ordinary
+from kshark.link.columns import KEY_WORDS, Columns, Ordinary, ordinary
 from kshark.link.ends import EndsTable
 from kshark.link.layers import Fault, Other, Segment, other_protocol, read_packet
 from kshark.model import Ends, PacketBatch, Segments, Weird
@@ -25,10 +25,11 @@ class Link:
     """The stage between capture and reassembly. Segments come in capture order, those without payload included.
 
     `packets` counts all, `tcp` those that became segments, `other` those without TCP by kind, `unread` those with a fault by its code:
-    the last three add up to the first.
+    the last three add up to the first. `exact`: no packet counts as ordinary, each is read by itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact: bool = False) -> None:
+        self._exact = exact
         self.packets = 0
         self.tcp = 0
         self.other: Counter[str] = Counter()
@@ -47,7 +48,7 @@ class Link:
         self.packets += len(batch.number)
         if len(batch.number) == 0:
             return None, []
-        parts, others, left = ordinary(batch)
+        parts, others, left = ordinary(batch) if not self._exact else Ordinary([], Counter(), np.arange(len(batch.number)))
         for protocol, count in others.items():
             self.other[other_protocol(protocol).kind] += count
         weirds: list[Weird] = []

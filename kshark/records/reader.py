@@ -40,6 +40,8 @@ from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
 #: Records in all spans of one buffer from which columns are faster than the loop.
 COLUMNS_FROM: Final = 64
+#: More records than there can be.
+NEVER: Final = 1 << 62
 #: Small zstd frames that make it worth to decompress them.
 TOGETHER: Final = 32
 EMPTY: Final = memoryview(b"")
@@ -57,10 +59,10 @@ class RecordsReader:
 
     `opened` False leaves the batches closed: `{"size": n}`. `payload`: keys and values, or only their sizes. Never raises on damage
     inside the field: what is wrong becomes codes of the catalogue on the message that claims it. `columns_from` is there for tests: 0
-    takes columns always, a large number never.
+    takes columns always, a large number never; `alone`, every frame is decompressed by itself.
     """
 
-    def __init__(self, *, opened: bool = True, payload: bool = True, columns_from: int = COLUMNS_FROM) -> None:
+    def __init__(self, *, opened: bool = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False) -> None:
         #: Whether fields were read that no message has claimed.
         self.unclaimed = False
         #: Bytes of records, decompressed, that were read since the last `fill`.
@@ -71,6 +73,7 @@ class RecordsReader:
         self._make: MakeRecord = Record if payload else sizes_only
         self._columns = Columns(payload)
         self._columns_from = columns_from
+        self._alone = alone
         self._spans: list[Span] = []
         self._claimed = 0  # spans, from the first one on
         self._small: list[Span] = []  # of the spans, those whose frame waits
@@ -158,7 +161,7 @@ class RecordsReader:
             if self._arena.used > limits.PENDING_RECORD_BYTES:
                 self._fill()
             spans = small[at : at + TOGETHER]
-            places = self._arena.add_all([span.frame for span in spans if span.frame is not None])
+            places = None if self._alone else self._arena.add_all([span.frame for span in spans if span.frame is not None])
             for index, span in enumerate(spans):
                 if places is not None:
                     span.start, span.stop = places[index]
@@ -303,6 +306,6 @@ class RecordsReader:
             attach(fault, owner)
 
 
-def make_reader(records: bool, payload: bool) -> RecordsReader:
-    """The reader for the two options of a run: batches opened or not, with their payload or without."""
-    return RecordsReader(opened=records, payload=payload)
+def make_reader(records: bool, payload: bool, *, exact: bool = False) -> RecordsReader:
+    """The reader for the options of a run: batches opened or not, with their payload or without; `exact`: one record after the other."""
+    return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)
