@@ -6,7 +6,8 @@ piece by piece in the order of packets over all of them, so that no decision dep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
 from kshark.framing.judgement import Talk, judge
@@ -14,11 +15,11 @@ from kshark.framing.recognition import Knows
 from kshark.framing.streams import Cuts, Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
-from kshark.reassembly import Item, Reassembly, Run
+from kshark.reassembly import Item, Reassembly, Run, Runs
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
-#: A packet and what happens with it: a run's piece of that index, or an event.
-Step = tuple[int, Happening, int]
+#: What happens, and for a run from which of its pieces on.
+Step = tuple[Happening, int]
 
 
 class Framing:
@@ -67,62 +68,82 @@ class Framing:
 
     def _take(self, items: list[Item]) -> None:
         self._holes = self._reassembly.holes()
-        gapped = {item.flow.id for item in items if isinstance(item, Gap)}
+        unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
+        unsettled.update(self._careful, self._holes, self._waiting)
         careful: list[Happening] = []
         touched: list[Stream] = []
         for item in items:
             if isinstance(item, Weird):
                 self._told.append(item)
-                continue
-            number = item.flow.id
-            talk = self._talks.get(number)
-            if talk is None:
-                talk = self._talks[number] = Talk(item.flow)
-            certain = number not in self._careful and number not in gapped and number not in self._holes and number not in self._waiting
-            if item.flow.service == "kafka" and certain:
+            elif isinstance(item, Runs):
+                self._take_runs(item, unsettled, touched, careful)
+            elif item.flow.service == "kafka" and item.flow.id not in unsettled:
+                talk = self._talks[item.flow.id]
                 if isinstance(item, Run):
                     stream = talk.streams[item.side]
-                    stream.take(item)
-                    if stream.size >= stream.need or stream.skip:
-                        touched.append(stream)
-                    continue
-                for stream in talk.streams:
-                    stream.cut(self._cuts, self._told.append)
-                self._plainly(talk, item)
-            elif isinstance(item, Run) and item.flow.service not in ("kafka", "unknown"):
-                continue
+                    stream.take(item, 0)
+                    touched.append(stream)
+                else:
+                    for stream in talk.streams:
+                        stream.cut(self._cuts, self._told.append)
+                    self._plainly(talk, item)
             else:
+                if isinstance(item, Opened):
+                    self._talks[item.flow.id] = Talk(item.flow)
                 careful.append(item)
         for stream in touched:
             self._cut_plainly(stream)
-        self._take_carefully(self._due(careful))
+        self._take_carefully(careful)
 
-    def _due(self, items: list[Happening]) -> list[Step]:
-        """The steps whose turn has come, in the order of their packets; a connection's steps behind its first hole wait for what becomes
-        of the hole, so that both directions go on in one order wherever a batch ends."""
+    def _take_runs(self, runs: Runs, unsettled: set[int], touched: list[Stream], careful: list[Happening]) -> None:
+        """Of connections known as Kafka their streams, of those not told yet a run each; the bytes of other protocols are let go."""
+        talks = self._talks
+        for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
+            if flow.service == "kafka" and flow.id not in unsettled:
+                stream = talks[flow.id].streams[side]
+                stream.take_runs(runs, index)
+                if stream.size >= stream.need or stream.skip:
+                    touched.append(stream)
+            elif flow.service in ("kafka", "unknown"):
+                careful.append(runs.run(index))
+
+    def _take_carefully(self, items: list[Happening]) -> None:
+        """Events and pieces of runs in the order of their packets, over all connections that are not settled.
+
+        What lies behind a connection's first hole waits for what becomes of the hole, so that both directions go on in one order wherever
+        a batch ends.
+        """
         steps = [step for waiting in self._waiting.values() for step in waiting]
-        steps += _steps(items)
+        steps += [(item, 0) for item in items]
         self._waiting = {}
-        due: list[Step] = []
-        for step in steps:
-            number = step[1].flow.id
-            if step[0] < self._holes.get(number, NEVER):
-                due.append(step)
-            else:
-                self._waiting.setdefault(number, []).append(step)
-        return sorted(due, key=lambda step: step[0])
-
-    def _take_carefully(self, steps: list[Step]) -> None:
-        gapped = {step[1].flow.id for step in steps if isinstance(step[1], Gap)}
+        gapped = {item.flow.id for item, _ in steps if isinstance(item, Gap)}
         settled: list[Stream] = []
-        for packet, item, index in steps:
-            if isinstance(item, Run) and item.flow.service == "kafka" and item.flow.id not in self._careful and item.flow.id not in gapped:
+        queue = [(_packet(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
+        heapify(queue)
+        while queue:
+            packet, order, item, index = queue[0]
+            number = item.flow.id
+            if packet >= self._holes.get(number, NEVER):
+                self._waiting.setdefault(number, []).append((item, index))
+                heappop(queue)
+            elif not isinstance(item, Run):
+                heappop(queue)
+                self._carefully(item)
+            elif item.flow.service not in ("kafka", "unknown"):
+                heappop(queue)
+            elif item.flow.service == "kafka" and not (number in self._careful or number in gapped or number in self._holes):
                 # recognised a moment ago: the rest of the batch is cut at once
-                stream = self._talks[item.flow.id].streams[item.side]
-                stream.take_piece(item.data[index], item.packet[index], item.time_ns[index], packet, item.ready_ns[index])
+                heappop(queue)
+                stream = self._talks[number].streams[item.side]
+                stream.take(item, index)
                 settled.append(stream)
             else:
-                self._carefully(packet, item, index)
+                self._piece(item, index)
+                index += 1
+                if index < len(item.ready):
+                    heapreplace(queue, (item.ready[index], order, item, index))
+                else:
+                    heappop(queue)
         for stream in settled:
             self._cut_plainly(stream)
 
@@ -139,13 +160,15 @@ class Framing:
             self._forget(talk)
         self._told.append(item)
 
-    def _carefully(self, packet: int, item: Happening, index: int) -> None:
+    def _piece(self, run: Run, index: int) -> None:
+        talk = self._talks[run.flow.id]
+        packet = run.ready[index]
+        talk.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
+        self._advance(talk, packet)
+
+    def _carefully(self, item: Gap | Opened | HalfClosed | Closed) -> None:
         talk = self._talks[item.flow.id]
-        if isinstance(item, Run):
-            stream = talk.streams[item.side]
-            stream.take_piece(item.data[index], item.packet[index], item.time_ns[index], packet, item.ready_ns[index])
-            self._advance(talk, packet)
-        elif isinstance(item, Gap):
+        if isinstance(item, Gap):
             self._lose(talk, item)
         elif isinstance(item, Closed):
             self._finish(talk, item)
@@ -234,11 +257,5 @@ class Framing:
         del self._talks[talk.flow.id]
 
 
-def _steps(items: list[Happening]) -> Iterator[Step]:
-    """Items with the packets at which they happen, runs piece by piece."""
-    for item in items:
-        if isinstance(item, Run):
-            for index, packet in enumerate(item.ready):
-                yield packet, item, index
-        else:
-            yield item.packet, item, 0
+def _packet(item: Happening, index: int) -> int:
+    return item.ready[index] if isinstance(item, Run) else item.packet

@@ -19,7 +19,7 @@ from typing import Final, Literal
 from kshark import limits
 from kshark.framing.recognition import Knows, header_at, next_answer, next_request
 from kshark.model import Flow, Gap, Side, Weird
-from kshark.reassembly import Run
+from kshark.reassembly import Run, Runs
 
 _INT32: Final = Struct(">i").unpack_from
 #: Frames behind a boundary that was found again which carry RESYNC, until the frames that follow have confirmed it.
@@ -82,14 +82,26 @@ class Stream:
         self.ids: deque[int] = deque(maxlen=1024)
         self.client_id: bytes | None = None
 
-    def take(self, run: Run) -> None:
-        """Adds a run's pieces; `need` says how many bytes the next frame takes."""
-        self.data += run.data
-        self.packet += run.packet
-        self.time_ns += run.time_ns
-        self.ready += run.ready
-        self.ready_ns += run.ready_ns
-        self.size += sum(map(len, run.data))
+    def take(self, run: Run, index: int) -> None:
+        """Adds a run's pieces from `index` on; `need` says how many bytes the next frame takes."""
+        data = run.data[index:]
+        self.data += data
+        self.packet += run.packet[index:]
+        self.time_ns += run.time_ns[index:]
+        self.ready += run.ready[index:]
+        self.ready_ns += run.ready_ns[index:]
+        self.size += sum(map(len, data))
+
+    def take_runs(self, runs: Runs, index: int) -> None:
+        """Adds one direction of many."""
+        first, behind = runs.first[index], runs.behind[index]
+        packet, time_ns = runs.packet[first:behind], runs.time_ns[first:behind]
+        self.data += runs.pieces(first, behind)
+        self.packet += packet
+        self.time_ns += time_ns
+        self.ready += packet
+        self.ready_ns += time_ns
+        self.size += runs.size[index]
 
     def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
         self.data.append(data)

@@ -1,4 +1,4 @@
-"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. The exact way; reassembly.py has the short one.
+"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. The exact way; kshark.reassembly.ways tells the short one.
 
 Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same one, or, behind a
 hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and REORDER_SEGMENTS later segments or
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kshark import limits
-from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
+from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Side, Weird
+from kshark.reassembly.runs import Item, Run
 
 _MASK = 0xFFFFFFFF
 #: How far from the sequence number due a segment may lie; what is farther belongs to no window (RFC 7323: 1 GiB).
@@ -24,27 +25,6 @@ _HANDSHAKE_NS = 3_000_000_000
 def ahead(a: int, b: int) -> int:
     """How far sequence number `a` is ahead of `b`, negative when it is behind (RFC 9293, section 3.4)."""
     return ((a - b + 0x80000000) & _MASK) - 0x80000000
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was ready."""
-
-    flow: Flow
-    side: Side
-    data: list[bytes]
-    packet: list[int]
-    time_ns: list[int]
-    ready: list[int]
-    ready_ns: list[int]
-    #: Whether more pieces may still be added; a run handed on grows no more.
-    open: bool = False
-
-    def done(self) -> None:
-        self.open = False
-
-
-Item = Run | Gap | Weird | Opened | HalfClosed | Closed
 
 
 @dataclass(slots=True, order=True)
@@ -150,6 +130,26 @@ class Connection:
         if payload or missing:
             self._data(here, side, packet, time_ns, clock_ns, seq, payload, missing, out)
         self._finish(side, packet, time_ns, out)
+
+    def goes_on(self, side: int, seq: int) -> bool:
+        """Whether segments in order, the first with this number, change nothing but where this side is."""
+        here, there = self.sides[side], self.sides[1 - side]
+        if self.closed or here.next != seq or here.late or there.late or here.fin is not None:
+            return False
+        return there.next is not None or here.place > 0 or not self.flow.begun[side]
+
+    def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
+        """`feed` for such segments, their bytes apart: `due` is the next number, `ack` the last acknowledgement."""
+        flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
+        if packet > flow.last_packet:
+            flow.last_packet, flow.last_time_ns = packet, time_ns
+        if there.next is not None and (there.acked is None or ahead(ack, there.acked) > 0):
+            there.acked = ack
+        if size:
+            here.next = due
+            here.place += size
+            here.run = None
+            flow.stream_bytes[side] += size
 
     def next_is(self, side: Side, seq: int) -> bool:
         """Whether a plain segment with this number is simply the next one."""

@@ -1,24 +1,26 @@
 """Segments to bytes in order: TCP connections, each direction joined by sequence number.
 
-A direction whose segments of the batch are in order takes the short way: one vectorised comparison over the whole batch, then a slice a
-segment. Both directions of a pair in which anything else happens (SYN, FIN, RST, a hole, a retransmission) go segment by segment, in the
-order of the capture (kshark.reassembly.connections). Which way a segment takes changes nothing of what comes out.
+Where both directions of a pair are in order, the batch's segments take the short way together: one vectorised comparison over the whole
+batch (kshark.reassembly.ways). All others (a SYN, a FIN, a hole, a retransmission) go one by one, in the order of the capture
+(kshark.reassembly.connections). Which way a segment takes changes nothing of what comes out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, Flow, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection, Item, Run, ahead
+from kshark.reassembly.connections import Connection
+from kshark.reassembly.runs import Item, Run, Runs
+from kshark.reassembly.ways import Middles, Ways
 
-_MASK = 0xFFFFFFFF
-_HALF = 1 << 31
-_SPECIAL = SYN | FIN | RST
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
 _ALL = SYN | FIN | RST | ACK
 
 
@@ -40,18 +42,17 @@ class Reassembly:
 
     def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Item]:
         out: list[Item] = []
-        count = len(segments.packet)
-        if not count:
+        if not len(segments.packet):
             return out
         clock = np.maximum(np.maximum.accumulate(segments.time_ns), self._clock_ns)
-        groups = _Groups(segments)
-        slow = self._slow_pairs(groups)
-        for index in range(len(groups.first)):
-            if groups.paths[index] >> 1 not in slow:
-                self._short(segments, groups, index, out)
-        if slow:
-            rows = np.sort(np.concatenate([groups.rows(i) for i in range(len(groups.first)) if groups.paths[i] >> 1 in slow]))
-            self._exact(segments, rows, clock, ends, out)
+        if self._all_exact:
+            self._exact(segments, np.arange(len(segments.packet)), clock, ends, out)
+        else:
+            ways = Ways(segments, self._connections)
+            self._exact(segments, ways.before, clock, ends, out)
+            middles = ways.middles()
+            failed = set() if middles is None else self._short(segments.buffer, middles, out)
+            self._exact(segments, ways.after(failed), clock, ends, out)
         self._clock_ns = int(clock[-1])
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
@@ -78,51 +79,34 @@ class Reassembly:
         """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""
         return {connection.flow.id: connection.hole_packet() for connection in self._holed.values()}
 
-    def _slow_pairs(self, groups: _Groups) -> set[int]:
-        """Pairs of ends of which at least one direction is not simply the next bytes."""
-        slow = set()
-        connections = self._connections
-        for path, plain, first_seq in zip(groups.paths, groups.plain, groups.first_seq, strict=True):
-            connection = connections.get(path >> 1)
-            if (
-                self._all_exact
-                or not plain
-                or connection is None
-                or connection.closed
-                or connection.holed
-                or connection.sides[path & 1].next != first_seq
-                or connection.sides[1 - (path & 1)].next is None
-            ):
-                slow.add(path >> 1)
-        return slow
+    def _short(self, buffer: bytes, ways: Middles, out: list[Item]) -> set[int]:
+        """The directions that simply go on, as one item; gives the pairs that do not, seen with what came before this batch."""
+        connections, paths = self._connections, ways.path
+        failed = set()
+        for path, seq in zip(paths, ways.seq, strict=True):
+            known = connections.get(path >> 1)
+            if known is None or not known.goes_on(path & 1, seq):
+                failed.add(path >> 1)
+        runs = Runs(buffer, ways.start, ways.stop, ways.packet, ways.time_ns)
+        columns = zip(paths, ways.due, ways.ack, ways.size, ways.last_packet, ways.last_time_ns, ways.first, ways.behind, strict=True)
+        for path, due, ack, size, packet, time_ns, first, behind in columns:
+            if failed and path >> 1 in failed:
+                continue
+            connection = connections[path >> 1]
+            side: Side = 1 if path & 1 else 0
+            connection.go_on(side, due, ack, size, packet, time_ns)
+            if size:
+                runs.add(connection.flow, side, size, first, behind)
+                here = connection.sides[side]
+                here.last_packet = here.last_ready = ways.packet[behind - 1]
+                here.last_ready_ns = ways.time_ns[behind - 1]
+        if runs.flow:
+            out.append(runs)
+        return failed
 
-    def _short(self, segments: Segments, groups: _Groups, index: int, out: list[Item]) -> None:
-        """A direction in order: its state moves on at once, its payloads are slices."""
-        path = groups.paths[index]
-        connection = self._connections[path >> 1]
-        side: Side = 1 if path & 1 else 0
-        here, there = connection.sides[side], connection.sides[1 - side]
-        flow = connection.flow
-        last = groups.last[index]
-        if last["packet"] > flow.last_packet:
-            flow.last_packet, flow.last_time_ns = last["packet"], last["time_ns"]
-        if there.next is not None and (there.acked is None or ahead(last["ack"], there.acked) > 0):
-            there.acked = last["ack"]
-        begin, end = groups.loaded[index], groups.loaded[index + 1]
-        if begin == end:
+    def _exact(self, segments: Segments, rows: Int64s, clock: Int64s, ends: Sequence[Ends], out: list[Item]) -> None:
+        if not len(rows):
             return
-        buffer = segments.buffer
-        starts, stops = groups.starts[begin:end], groups.stops[begin:end]
-        packets, times = groups.packets[begin:end], groups.times[begin:end]
-        out.append(Run(flow, side, [buffer[a:z] for a, z in zip(starts, stops, strict=True)], packets, times, packets, times))
-        size = groups.sizes[index]
-        here.next = last["next"]
-        here.place += size
-        flow.stream_bytes[side] += size
-        here.last_packet = here.last_ready = packets[-1]
-        here.last_ready_ns = times[-1]
-
-    def _exact(self, segments: Segments, rows: NDArray[np.int64], clock: NDArray[np.int64], ends: Sequence[Ends], out: list[Item]) -> None:
         buffer = segments.buffer
         columns = zip(
             segments.path[rows].tolist(),
@@ -183,44 +167,3 @@ class Reassembly:
                 connection.end("forgotten", self._packet, self._clock_ns, None, out)
             del self._connections[pair]
             self._holed.pop(pair, None)
-
-
-class _Groups:
-    """The segments of a batch by path: what the short way needs of each group, computed for all at once."""
-
-    def __init__(self, segments: Segments) -> None:
-        order = np.argsort(segments.path, kind="stable")
-        path = segments.path[order]
-        cut = np.flatnonzero(path[1:] != path[:-1]) + 1
-        self.first = np.concatenate(([0], cut))
-        self._order = order
-        self._last = np.concatenate((cut, [len(path)])) - 1
-        self.paths: list[int] = path[self.first].tolist()
-        seq, length = segments.seq[order], segments.length[order]
-        due = (seq + length) & _MASK
-        in_order = np.ones(len(path), bool)
-        in_order[1:] = seq[1:] == due[:-1]
-        ack = segments.ack[order]
-        in_order[1:] &= (ack[1:] - ack[:-1]) & _MASK < _HALF
-        in_order[self.first] = True
-        flags = segments.flags[order]
-        simple = in_order & ((flags & _SPECIAL) == 0) & ((flags & ACK) != 0) & (segments.missing[order] == 0)
-        self.plain: list[bool] = np.logical_and.reduceat(simple, self.first).tolist()
-        self.first_seq: list[int] = seq[self.first].tolist()
-        self.sizes: list[int] = np.add.reduceat(length, self.first).tolist()
-        tails = order[self._last]
-        names = ("packet", "time_ns", "ack", "next")
-        columns = (segments.packet[tails], segments.time_ns[tails], segments.ack[tails], due[self._last])
-        self.last = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
-        loaded = np.flatnonzero(length > 0)
-        rows = order[loaded]
-        self.loaded: list[int] = np.searchsorted(loaded, np.append(self.first, len(path))).tolist()
-        offset = segments.offset[rows]
-        self.starts: list[int] = offset.tolist()
-        self.stops: list[int] = (offset + segments.length[rows]).tolist()
-        self.packets: list[int] = segments.packet[rows].tolist()
-        self.times: list[int] = segments.time_ns[rows].tolist()
-
-    def rows(self, index: int) -> NDArray[np.int64]:
-        """The group's rows in the batch."""
-        return self._order[self.first[index] : self._last[index] + 1]

@@ -1,0 +1,65 @@
+"""What comes out of reassembly: bytes in order, as pieces with their packets, and what happened to a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was ready."""
+
+    flow: Flow
+    side: Side
+    data: list[bytes]
+    packet: list[int]
+    time_ns: list[int]
+    ready: list[int]
+    ready_ns: list[int]
+    #: Whether more pieces may still be added; a run handed on grows no more.
+    open: bool = False
+
+    def done(self) -> None:
+        self.open = False
+
+
+@dataclass(slots=True, eq=False)
+class Runs:
+    """Many directions in order as columns; each piece was ready with its own packet.
+
+    By direction: flow, side, size in bytes, and which pieces are its own, `first` to `behind`. By piece: `start` and `stop` in `buffer`,
+    packet, time. Pieces of no direction may stand between them.
+    """
+
+    buffer: bytes
+    start: list[int]
+    stop: list[int]
+    packet: list[int]
+    time_ns: list[int]
+    flow: list[Flow] = field(default_factory=list)
+    side: list[Side] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+
+    def add(self, flow: Flow, side: Side, size: int, first: int, behind: int) -> None:
+        self.flow.append(flow)
+        self.side.append(side)
+        self.size.append(size)
+        self.first.append(first)
+        self.behind.append(behind)
+
+    def pieces(self, first: int, behind: int) -> list[bytes]:
+        buffer = self.buffer
+        return [buffer[a:z] for a, z in zip(self.start[first:behind], self.stop[first:behind], strict=True)]
+
+    def run(self, index: int) -> Run:
+        """One direction by itself."""
+        first, behind = self.first[index], self.behind[index]
+        packet, time_ns = self.packet[first:behind], self.time_ns[first:behind]
+        return Run(self.flow[index], self.side[index], self.pieces(first, behind), packet, time_ns, packet, time_ns)
+
+
+Item = Run | Runs | Gap | Weird | Opened | HalfClosed | Closed
