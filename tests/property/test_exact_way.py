@@ -1,0 +1,55 @@
+"""The fast way and the exact way say the same of every packet, whatever happened to the capture."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kshark.pipeline import Options
+from tests.packets import Packet
+from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
+from tests.property.told import told
+from tests.shared import CAPTURES, SHARED
+
+BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
+ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
+EVERYTHING = {**MUTATIONS, "anything": anything}
+#: Packets of a capture that the quick test takes, and captures it takes with each mutation.
+WINDOW = 300
+SAMPLE = 6
+
+
+def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
+    at = random.randrange(max(1, len(packets) - size))
+    return packets[at : at + size]
+
+
+def assert_both_ways_agree(packets: list[Packet], random: Random) -> None:
+    batches = batches_of(packets, random)
+    assert told(batches) == told(batches, Options(exact=True))
+
+
+@pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
+def test_of_captures_as_they_are(capture: Path) -> None:
+    random = Random(zlib.crc32(capture.name.encode()))
+    assert_both_ways_agree(window(packets_of(capture), random, 5 * WINDOW), random)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_of_captures_with(name: str) -> None:
+    random = Random(zlib.crc32(name.encode()))
+    for capture in random.sample(BUNDLED, SAMPLE):
+        assert_both_ways_agree(EVERYTHING[name](window(packets_of(capture), random, WINDOW), random), random)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", ALL, ids=lambda path: path.name)
+def test_of_every_capture_and_every_mutation(capture: Path) -> None:
+    packets = packets_of(capture)
+    for name, mutation in EVERYTHING.items():
+        random = Random(zlib.crc32(f"{capture.name} {name}".encode()))
+        assert_both_ways_agree(mutation(packets, random), random)
+        assert_both_ways_agree(mutation(window(packets, random, 1000), random), random)

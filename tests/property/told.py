@@ -1,0 +1,44 @@
+"""Events as values that can be compared: everything they say, flows by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
+from kshark.pipeline import Engine, Options
+
+
+def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
+    """What a run says of the packets, in its order; then what is known of each flow in the end."""
+    engine = Engine(options)
+    events = [event for item in batches for page in engine.feed(item) for event in page]
+    events += [event for page in engine.close() for event in page]
+    flows = {event.flow.id: event.flow for event in events if isinstance(event, Opened)}
+    return [*map(_of, events), *map(_of_flow, flows.values())]
+
+
+def _of(event: Event) -> Any:
+    match event:
+        case Message() | Weird():
+            return msgspec.msgpack.encode(event)  # keeps bytes from text, and the fields in their order
+        case Exchange():
+            request, response = event.request, event.response
+            return "exchange", event.outcome, event.flow.id, request and msgspec.msgpack.encode(request), response and response.packet
+        case Opened():
+            return "opened", event.flow.id, event.packet, event.time_ns
+        case HalfClosed():
+            return "half closed", event.flow.id, event.packet, event.time_ns, event.side
+        case Closed():
+            return "closed", event.flow.id, event.packet, event.time_ns, event.how, event.side
+        case Gap():
+            where = event.packet, event.time_ns, event.first_packet, event.last_packet
+            return "gap", event.flow.id, event.side, *where, event.size, event.reason
+        case Frames():
+            raise AssertionError("frames never leave the engine")
+
+
+def _of_flow(flow: Flow) -> Any:
+    return {name: getattr(flow, name) for name in Flow.__slots__}
