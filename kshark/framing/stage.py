@@ -6,13 +6,14 @@ piece by piece in the order of packets over all of them, so that no decision dep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
+from kshark.framing.cutting import Broken, Cut, cut
 from kshark.framing.judgement import Talk, judge
 from kshark.framing.recognition import Knows
-from kshark.framing.streams import Cuts, Stream
+from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
@@ -42,7 +43,10 @@ class Framing:
         #: Ends known to be Kafka brokers, and since which packet.
         self._brokers: dict[str, int] = {}
         self._told: list[Told] = []
-        self._cuts = Cuts()
+        self._cuts: list[Cut] = []
+        #: Streams whose boundaries are known and that took bytes, and connections that ended: cut and closed at the end of a batch.
+        self._touched: dict[Stream, None] = {}
+        self._ended: list[tuple[Talk, Closed]] = []
         self._packet = 0
 
     def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Line]:
@@ -56,7 +60,7 @@ class Framing:
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
-        cuts, self._cuts = self._cuts, Cuts()
+        cuts, self._cuts = self._cuts, []
         told, self._told = self._told, []
         return self._timeline.release(cuts, told, horizon)
 
@@ -71,41 +75,61 @@ class Framing:
         unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
         unsettled.update(self._careful, self._holes, self._waiting)
         careful: list[Happening] = []
-        touched: list[Stream] = []
         for item in items:
             if isinstance(item, Weird):
                 self._told.append(item)
             elif isinstance(item, Runs):
-                self._take_runs(item, unsettled, touched, careful)
+                self._take_runs(item, unsettled, careful)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
-                talk = self._talks[item.flow.id]
-                if isinstance(item, Run):
-                    stream = talk.streams[item.side]
-                    stream.take(item, 0)
-                    touched.append(stream)
-                else:
-                    for stream in talk.streams:
-                        stream.cut(self._cuts, self._told.append)
-                    self._plainly(talk, item)
+                self._plainly(item)
             else:
                 if isinstance(item, Opened):
                     self._talks[item.flow.id] = Talk(item.flow)
                 careful.append(item)
-        for stream in touched:
-            self._cut_plainly(stream)
         self._take_carefully(careful)
+        self._cut_touched()
+        ended, self._ended = self._ended, []
+        for talk, closed in ended:
+            self._end(talk, closed)
 
-    def _take_runs(self, runs: Runs, unsettled: set[int], touched: list[Stream], careful: list[Happening]) -> None:
+    def _take_runs(self, runs: Runs, unsettled: set[int], careful: list[Happening]) -> None:
         """Of connections known as Kafka their streams, of those not told yet a run each; the bytes of other protocols are let go."""
-        talks = self._talks
+        talks, touched = self._talks, self._touched
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             if flow.service == "kafka" and flow.id not in unsettled:
                 stream = talks[flow.id].streams[side]
                 stream.take_runs(runs, index)
-                if stream.size >= stream.need or stream.skip:
-                    touched.append(stream)
+                touched[stream] = None
             elif flow.service in ("kafka", "unknown"):
                 careful.append(runs.run(index))
+
+    def _plainly(self, item: Happening) -> None:
+        """What happens to a connection that is known as Kafka, and whole."""
+        talk = self._talks[item.flow.id]
+        if isinstance(item, Run):
+            stream = talk.streams[item.side]
+            stream.take(item, 0)
+            self._touched[stream] = None
+        elif isinstance(item, Closed):
+            self._ended.append((talk, item))
+        else:
+            self._told.append(item)
+
+    def _cut_touched(self) -> None:
+        """All that is settled, at once; where frames end to be frames the search goes on piece by piece."""
+        while self._touched:
+            touched, self._touched = self._touched, {}
+            later: list[Happening] = []
+            for stream, run in self._cut(touched):
+                later += run
+                self._watch(self._talks[stream.flow.id], stream.ready[-1] if stream.ready else self._packet)
+            self._take_carefully(later)
+
+    def _cut(self, streams: Iterable[Stream]) -> list[Broken]:
+        frames, broken = cut(streams, self._told.append)
+        if frames is not None:
+            self._cuts.append(frames)
+        return broken
 
     def _take_carefully(self, items: list[Happening]) -> None:
         """Events and pieces of runs in the order of their packets, over all connections that are not settled.
@@ -117,7 +141,6 @@ class Framing:
         steps += [(item, 0) for item in items]
         self._waiting = {}
         gapped = {item.flow.id for item, _ in steps if isinstance(item, Gap)}
-        settled: list[Stream] = []
         queue = [(_packet(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
@@ -136,7 +159,7 @@ class Framing:
                 heappop(queue)
                 stream = self._talks[number].streams[item.side]
                 stream.take(item, index)
-                settled.append(stream)
+                self._touched[stream] = None
             else:
                 self._piece(item, index)
                 index += 1
@@ -144,21 +167,6 @@ class Framing:
                     heapreplace(queue, (item.ready[index], order, item, index))
                 else:
                     heappop(queue)
-        for stream in settled:
-            self._cut_plainly(stream)
-
-    def _cut_plainly(self, stream: Stream) -> None:
-        stream.cut(self._cuts, self._told.append)
-        talk = self._talks.get(stream.flow.id)
-        if stream.searching and talk is not None:
-            self._watch(talk, stream.ready[-1] if stream.ready else self._packet)
-
-    def _plainly(self, talk: Talk, item: Gap | Opened | HalfClosed | Closed) -> None:
-        if isinstance(item, Closed):
-            for stream in talk.streams:
-                stream.end(item.how, item.packet, item.time_ns, self._told.append)
-            self._forget(talk)
-        self._told.append(item)
 
     def _piece(self, run: Run, index: int) -> None:
         talk = self._talks[run.flow.id]
@@ -189,29 +197,32 @@ class Framing:
                 self._watch(talk, packet)
                 return
         if service == "kafka":
-            self._cut(talk, packet, final=False)
+            self._search(talk, packet, final=False)
         else:
             self._careful.pop(talk.flow.id, None)
             talk.drop_all()
 
-    def _cut(self, talk: Talk, packet: int, *, final: bool) -> None:
+    def _search(self, talk: Talk, packet: int, *, final: bool) -> None:
+        """Looks for boundaries that are not known; a connection where all are is cut with the rest of the batch."""
         client = talk.flow.client_side or 0
-        for stream in (talk.streams[client], talk.streams[1 - client]):
-            if stream.searching:
-                if not stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
-                    continue
-                if talk.late:
+        streams = (talk.streams[client], talk.streams[1 - client])
+        if streams[0].searching or streams[1].searching:
+            for stream in streams:
+                if stream.searching and stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append) and talk.late:
                     stream.delay(packet, talk.flow.last_time_ns)
-            stream.cut(self._cuts, self._told.append)
-        if any(stream.searching and stream.size for stream in talk.streams):
+                for _, later in self._cut([stream]):
+                    for run in later:
+                        stream.take(run, 0)
+        if any(stream.searching and stream.size for stream in streams):
             self._watch(talk, packet)
-        elif not any(stream.searching for stream in talk.streams):
+        elif any(stream.searching for stream in streams):
+            self._careful[talk.flow.id] = talk
+            talk.held_from = 0
+        else:
             self._careful.pop(talk.flow.id, None)
             talk.held_from = 0
             talk.late = False
-        else:
-            self._careful[talk.flow.id] = talk
-            talk.held_from = 0
+            self._touched.update(dict.fromkeys(streams))
 
     def _watch(self, talk: Talk, packet: int) -> None:
         """From this packet on the time line waits for what becomes of the connection."""
@@ -224,8 +235,10 @@ class Framing:
     def _lose(self, talk: Talk, gap: Gap) -> None:
         stream = talk.streams[gap.side]
         if talk.flow.service in ("kafka", "unknown"):
-            if talk.flow.service == "kafka" and not stream.searching:
-                stream.cut(self._cuts, self._told.append)
+            if talk.flow.service == "kafka":
+                for _, later in self._cut([stream]):
+                    for run in later:
+                        stream.take(run, 0)
             stream.lose(gap, self._told.append)
             self._told.append(gap)
             if stream.searching:
@@ -237,11 +250,20 @@ class Framing:
             judge(talk, self._knows, self._brokers, self._ports, closed.packet, final=True)
         if flow.service == "kafka":
             self._brokers.setdefault(flow.broker, closed.packet)
-            self._cut(talk, closed.packet, final=True)
-            for stream in talk.streams:
-                stream.end(closed.how, closed.packet, closed.time_ns, self._told.append)
-        elif sum(flow.stream_bytes):
+            self._search(talk, closed.packet, final=True)
+            self._ended.append((talk, closed))
+            return
+        if sum(flow.stream_bytes):
             self._told.append(self._no_kafka(flow, closed))
+        self._told.append(closed)
+        self._forget(talk)
+
+    def _end(self, talk: Talk, closed: Closed) -> None:
+        if talk.streams[0].searching or talk.streams[1].searching:
+            self._search(talk, closed.packet, final=True)
+            self._cut_touched()
+        for stream in talk.streams:
+            stream.end(closed.how, closed.packet, closed.time_ns, self._told.append)
         self._told.append(closed)
         self._forget(talk)
 

@@ -8,12 +8,9 @@ Source: Kafka protocol guide, "Common Request and Response Structure".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import accumulate
 from struct import Struct
-from struct import error as StructError
 from typing import Final, Literal
 
 from kshark import limits
@@ -24,30 +21,10 @@ from kshark.reassembly import Run, Runs
 _INT32: Final = Struct(">i").unpack_from
 #: Frames behind a boundary that was found again which carry RESYNC, until the frames that follow have confirmed it.
 UNSURE: Final = 3
+#: Requests of a connection whose correlation ids are kept, to tell answers behind a gap by.
+REMEMBERED: Final = 128
 
 Tell = Callable[[Weird], None]
-
-
-class Cuts:
-    """Frames of many streams over one buffer to be, and which packet brought which byte."""
-
-    __slots__ = (
-        "by_client", "ends", "flows", "mark_at", "packet", "pieces", "ready", "ready_ns", "resync", "size", "starts", "time_ns",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.size = 0
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.flows: list[Flow] = []
-        self.by_client: list[bool | None] = []
-        self.resync: list[bool] = []
-        self.mark_at: list[int] = []
-        self.packet: list[int] = []
-        self.time_ns: list[int] = []
-        self.ready: list[int] = []
-        self.ready_ns: list[int] = []
 
 
 class Stream:
@@ -79,7 +56,8 @@ class Stream:
         self.skipped = 0
         self.skipped_from = 0
         self.unsure = 0
-        self.ids: deque[int] = deque(maxlen=1024)
+        #: Of the last requests packet number and correlation id in one integer; of answers the last one's.
+        self.ids: list[int] = []
         self.client_id: bytes | None = None
 
     def take(self, run: Run, index: int) -> None:
@@ -127,88 +105,39 @@ class Stream:
 
     # -- frames
 
-    def cut(self, cuts: Cuts, tell: Tell) -> None:
-        """Cuts whole frames off; what is left waits for more."""
+    def can_be_cut(self, tell: Tell) -> bool:
+        """Whether a whole frame may be here, once what belongs to a broken one is passed over."""
         if self.skip:
             self._skip_broken(tell)
-        if self.size < self.need:
-            return
-        data = self.joined()
-        at, end, limit = 0, len(data), self.limit
-        starts: list[int] = []
-        ends: list[int] = []
-        need = 4
-        while at + 4 <= end:
-            length = _INT32(data, at)[0]
-            if not 0 <= length <= limit:
-                self._emit(cuts, data, starts, ends)
-                self._drop(at)
-                self._invalid(length, tell)
-                return
-            stop = at + 4 + length
-            if stop > end:
-                need = 4 + length
-                break
-            starts.append(at + 4)
-            ends.append(stop)
-            at = stop
-        if starts:
-            self._emit(cuts, data, starts, ends)
-            self._drop(at)
-        self.need = need
+        return self.size >= self.need and not self.searching
 
-    def _emit(self, cuts: Cuts, data: bytes, starts: list[int], ends: list[int]) -> None:
-        count = len(starts)
-        if not count:
-            return
-        base = cuts.size
-        cuts.pieces.append(data)
-        cuts.size += len(data)
-        if base:
-            cuts.starts += [base + at for at in starts]
-            cuts.ends += [base + at for at in ends]
-            cuts.mark_at += [base + at for at in self.edges()]
-        else:
-            cuts.starts += starts
-            cuts.ends += ends
-            cuts.mark_at += self.edges()
-        cuts.packet += self.packet
-        cuts.time_ns += self.time_ns
-        cuts.ready += self.ready
-        cuts.ready_ns += self.ready_ns
-        cuts.flows += [self.flow] * count
-        cuts.by_client += [self.by_client] * count
-        unsure = min(self.unsure, count)
-        self.unsure -= unsure
-        cuts.resync += [True] * unsure + [False] * (count - unsure)
-        self._remember(data, starts)
-
-    def _remember(self, data: bytes, starts: list[int]) -> None:
-        """Keeps the last correlation ids (and the client id), with which a boundary is found again after a gap."""
-        behind = 4 if self.by_client else 0
-        with suppress(StructError):  # a frame too short for a correlation id; the exchange stage names it
-            self.ids += [_INT32(data, at + behind)[0] for at in starts[-64:]]
-        if self.by_client and self.client_id is None:
-            header = header_at(data, starts[-1] - 4, _any_version)
-            self.client_id = None if header is None else header.client_id
-
-    def _drop(self, count: int) -> None:
+    def drop(self, count: int) -> None:
         """Forgets the first `count` bytes."""
         self.size -= count
         if not self.size:
             for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
                 column.clear()
+        elif count:
+            edges = self.edges()
+            piece = bisect_right(edges, count) - 1
+            rest = self.data[piece][count - edges[piece] :]
+            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+                del column[:piece]
+            self.data[0] = rest
+
+    def remember(self, requests: list[int], data: bytes, start: int) -> None:
+        """Keeps the last frames' correlation ids, and the client id of the one at `start`."""
+        if not self.by_client:
+            self.ids = requests[-1:]
             return
-        edges = self.edges()
-        piece = bisect_right(edges, count) - 1
-        rest = self.data[piece][count - edges[piece] :]
-        for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
-            del column[:piece]
-        self.data[0] = rest
+        self.ids = [*self.ids, *requests][-REMEMBERED:]
+        if self.client_id is None:
+            header = header_at(data, start - 4, _any_version)
+            self.client_id = None if header is None else header.client_id
 
     def drop_all(self) -> None:
         """Forgets everything; another protocol's bytes are counted by the flow."""
-        self._drop(self.size)
+        self.drop(self.size)
 
     def delay(self, packet: int, time_ns: int) -> None:
         """What is here became known late: it is ready with this packet."""
@@ -217,12 +146,25 @@ class Stream:
 
     # -- damage
 
-    def _invalid(self, length: int, tell: Tell) -> None:
-        packet, time_ns = self.ready[0], self.ready_ns[0]
+    def break_off(self, length: int, tell: Tell) -> list[Run]:
+        """No frame begins here: keeps what came with the packet that told so, gives what came later."""
+        edges = self.edges()
+        piece = bisect_right(edges, 3) - 1
+        packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        later: list[Run] = []
+        if piece + 1 < len(self.data):
+            rest = slice(piece + 1, None)
+            later.append(
+                Run(self.flow, self.side, self.data[rest], self.packet[rest], self.time_ns[rest], self.ready[rest], self.ready_ns[rest])
+            )
+            self.size = edges[piece + 1]
+            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+                del column[rest]
         text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
         tell(Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4))
         self._skip_bytes(4, tell)
         self.search()
+        return later
 
     def search(self) -> None:
         """From here on the next boundary is unknown."""
@@ -234,7 +176,7 @@ class Stream:
         if count and not self.skipped:
             self.skipped_from = self.packet[0]
         self.skipped += count
-        self._drop(count)
+        self.drop(count)
 
     def _skip_broken(self, tell: Tell) -> None:
         count = min(self.skip, self.size)
@@ -276,7 +218,7 @@ class Stream:
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
-            at = next_request(data, edges, self.ids[-1] if self.ids else None, self.client_id, knows, final)
+            at = next_request(data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, knows, final)
         else:
             at = next_answer(data, edges, self.open_ids(other), final)
         if at is None:
@@ -293,10 +235,12 @@ class Stream:
         return True
 
     def open_ids(self, other: Stream) -> list[int]:
-        """Correlation ids of the client's requests (`other`) behind the last one answered here."""
-        asked = list(other.ids)
-        if self.ids and self.ids[-1] in asked:
-            return asked[len(asked) - asked[::-1].index(self.ids[-1]) :]
+        """Correlation ids of the client's requests (`other`) that came before what is here did, behind the last one answered here."""
+        now = self.ready[-1]
+        asked = [signed(number) for number in other.ids if number >> 32 <= now]
+        answered = signed(self.ids[-1]) if self.ids else None
+        if answered in asked:
+            return asked[len(asked) - asked[::-1].index(answered) :]
         return asked
 
     def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:
@@ -306,10 +250,15 @@ class Stream:
             text = f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the {_ENDS.get(how, 'connection')} ended"
             first = self.packet[0]
             tell(Weird("FRAME_TRUNCATED_AT_CLOSE", "framing", packet, time_ns, text, self.flow.id, self.side, first, self.size))
-            self._drop(self.size)
+            self.drop(self.size)
         elif self.size:
             self._skip_bytes(self.size, tell)
         self.tell_skipped(packet, time_ns, "no message boundary was found", tell)
+
+
+def signed(number: int) -> int:
+    """The correlation id of one of Stream.ids."""
+    return (number & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
 _ENDS: Final = {"capture": "capture"}

@@ -1,0 +1,143 @@
+"""Streams to frames: int32 length, then the message; many streams together, over one buffer.
+
+Source: Kafka protocol guide, "Common Request and Response Structure".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kshark.framing.streams import REMEMBERED, Stream, Tell
+from kshark.model import Flow
+from kshark.reassembly import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kshark.model import Int64s, UInt8s
+
+#: A stream in which no frame begins where one should, and what of it came later.
+Broken = tuple[Stream, list[Run]]
+
+_LENGTH: Final = Struct(">i").unpack_from
+
+
+@dataclass(slots=True, eq=False)
+class Cut:
+    """Frames as columns over one buffer, stream by stream; the columns are those of kshark.model.Frames.
+
+    `stream` says by number whose each frame is: `flows` and `by_client` hold what is known of that stream.
+    """
+
+    buffer: bytes
+    flows: list[Flow]
+    by_client: list[bool | None]
+    stream: Int64s
+    start: Int64s
+    end: Int64s
+    first_packet: Int64s
+    first_time_ns: Int64s
+    last_packet: Int64s
+    last_time_ns: Int64s
+    resync: NDArray[np.bool_]
+
+
+def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Cut | None, list[Broken]]:
+    """Cuts whole frames off streams whose boundaries are known; what is left of them waits for more.
+
+    A stream is broken where a length is none; what came with later packets is given back, to be searched piece by piece.
+    """
+    ready = [stream for stream in streams if stream.can_be_cut(tell)]
+    if not ready:
+        return None, []
+    pieces = list(chain.from_iterable([stream.data for stream in ready]))
+    packet = _column([stream.packet for stream in ready])
+    time_ns = _column([stream.time_ns for stream in ready])
+    came = _column([stream.ready for stream in ready])
+    came_ns = _column([stream.ready_ns for stream in ready])
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    starts: list[int] = []
+    ends: list[int] = []
+    counts: list[int] = []
+    broken: list[Broken] = []
+    begin = 0
+    for stream in ready:
+        before, size, behind = len(starts), stream.size, begin + stream.size
+        at, invalid = _frames(stream, data, begin, behind, starts, ends)
+        stream.drop(at - begin)
+        if invalid is not None:
+            broken.append((stream, stream.break_off(invalid, tell)))
+        counts.append(len(starts) - before)
+        begin += size
+    if not starts:
+        return None, broken
+    start, end = np.array(starts), np.array(ends)
+    edges = np.cumsum([0, *map(len, pieces)])[:-1]
+    first, last = np.searchsorted(edges, start - 4, "right") - 1, np.searchsorted(edges, end - 1, "right") - 1
+    done = Cut(
+        buffer=data,
+        flows=[stream.flow for stream in ready],
+        by_client=[stream.by_client for stream in ready],
+        stream=np.repeat(np.arange(len(ready)), counts),
+        start=start,
+        end=end,
+        first_packet=packet[first],
+        first_time_ns=time_ns[first],
+        last_packet=came[last],
+        last_time_ns=came_ns[last],
+        resync=np.zeros(len(start), bool),
+    )
+    _remember(ready, counts, done)
+    return done, broken
+
+
+def _column(parts: list[list[int]]) -> Int64s:
+    return np.array(list(chain.from_iterable(parts)))
+
+
+def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int], ends: list[int]) -> tuple[int, int | None]:
+    """Adds the whole frames from `at` on; gives where they end, and the length that stands there where it is none."""
+    limit, need = stream.limit, 4
+    while at + 4 <= behind:
+        length = _LENGTH(data, at)[0]
+        if not 0 <= length <= limit:
+            return at, length
+        end = at + 4 + length
+        if end > behind:
+            need = 4 + length
+            break
+        starts.append(at + 4)
+        ends.append(end)
+        at = end
+    stream.need = need
+    return at, None
+
+
+def _remember(streams: list[Stream], counts: list[int], frames: Cut) -> None:
+    """What a stream must know to find a boundary again after a gap; and frames behind one found again are marked."""
+    behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
+    place = frames.start + behind
+    place = np.where(place + 4 <= frames.end, place, 0)  # too short for a correlation id: any will do, none will match
+    ids = ((frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), place)).tolist()
+    at = 0
+    for stream, count in zip(streams, counts, strict=True):
+        if count:
+            if stream.unsure:
+                unsure = min(stream.unsure, count)
+                frames.resync[at : at + unsure] = True
+                stream.unsure -= unsure
+            stream.remember(ids[max(at, at + count - REMEMBERED) : at + count], frames.buffer, int(frames.start[at + count - 1]))
+            at += count
+
+
+def _uint32(view: UInt8s, place: Int64s) -> Int64s:
+    value: Int64s = view[place].astype(np.int64)
+    for byte in range(1, 4):
+        value = value << 8 | view[place + byte]
+    return value
