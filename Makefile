@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-quick lint bench clean help
+.PHONY: setup demo test test-quick lint bench bench-quick clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
 	@echo "make test        ruff, mypy and every test"
 	@echo "make test-quick  the tests that need no Spark"
-	@echo "make bench       speed beside tshark, on the same files"
+	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
+	@echo "make bench-quick the same on small files, once: a minute"
 	@echo "make setup       what the others need (they call it)"
 
 setup: $(VENV)/.ready
@@ -41,6 +42,9 @@ test-quick: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+bench-quick: setup
+	$(BIN)/python -m benchmarks --quick
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info out

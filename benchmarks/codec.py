@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from kio.schema.fetch.v12.response import FetchResponse
 from kio.schema.metadata.v12.response import MetadataResponse
@@ -58,7 +58,7 @@ def fetch_response() -> dict[str, Any]:
     return {"session_id": 5, "responses": [{"topic": "orders", "partitions": rows}]}
 
 
-CASES: list[tuple[str, int, int, str, dict[str, Any], Any]] = [
+CASES: list[tuple[str, int, int, Literal["request", "response"], dict[str, Any], Any]] = [
     ("ShareFetch v1 response, 10 partitions, 5 ranges each", 78, 1, "response", share_fetch_response(10, 5), ShareFetchResponse),
     ("ShareFetch v1 response, 10 partitions, 50 ranges each", 78, 1, "response", share_fetch_response(10, 50), ShareFetchResponse),
     ("ShareFetch v1 request, 3 partitions acknowledged", 78, 1, "request", share_fetch_request(), ShareFetchRequest),

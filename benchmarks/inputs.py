@@ -1,69 +1,104 @@
-"""Inputs for the benchmarks: a small real capture, repeated with other addresses and later times until it is large enough.
+"""The inputs: what each is made of, how large, how tshark is told its ports. Made once, kept in benchmarks/work until their makers change.
 
-Each copy's connections are its own (the second and third byte of both IPv4 addresses count the copies), so that every copy costs
-what the first one did.
+python -m benchmarks.inputs [NAME [MEGABYTES]]
 """
 
 from __future__ import annotations
 
-import struct
+import hashlib
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-import numpy as np
+from benchmarks.places import CAPTURES, ROOT, WORK
 
-WORK = Path(__file__).parent / "work"
-_SECOND = 1_000_000_000
+#: Share consumers, and where the contents of records come from: text of changing words and numbers, and text mixed with random bytes.
+SHARE: Final = "share-java-explicit.pcap"
+CONTENTS: Final = ("share-loss.pcap", "small-zstd.pcap")
+#: Source files whose change makes the inputs again.
+MAKERS: Final = ("contents", "conversations", "making", "repeating", "wire")
 
 
 @dataclass(frozen=True)
-class Source:
-    """A classic little-endian pcap of Ethernet and IPv4, held as bytes and the places that a copy changes."""
+class Input:
+    """A kind of traffic (benchmarks.making writes it), and the size in MB that `make bench` and `make bench-quick` read.
 
-    raw: bytes
-    records: np.ndarray
-    addresses: np.ndarray
-    span_s: int
-    nano: bool
+    `ports` are those beside 9092; `late`: segments are out of order.
+    """
 
-    @classmethod
-    def load(cls, path: Path) -> Source:
-        raw = path.read_bytes()
-        magic = struct.unpack_from("<I", raw)[0]
-        if magic not in (0xA1B2C3D4, 0xA1B23C4D):
-            raise SystemExit(f"{path} is not a little-endian pcap")
-        at, records, addresses = 24, [], []
-        while at + 16 <= len(raw):
-            length = struct.unpack_from("<I", raw, at + 8)[0]
-            records.append(at - 24)
-            if raw[at + 28 : at + 30] == b"\x08\x00":
-                addresses += [at + 16 + 26 - 24, at + 16 + 30 - 24]
-            at += 16 + length
-        first, last = (struct.unpack_from("<I", raw, 24 + records[i])[0] for i in (0, -1))
-        return cls(raw, np.array(records), np.array(addresses), last - first + 1, magic == 0xA1B23C4D)
+    name: str
+    what: str
+    megabytes: int
+    quick_megabytes: int
+    sources: tuple[str, ...] = CONTENTS
+    ports: tuple[int, ...] = ()
+    late: bool = False
 
-    def copy(self, index: int) -> bytes:
-        """The packets of copy `index`, without file header."""
-        data = np.frombuffer(self.raw, np.uint8)[24:].copy()
-        seconds = np.lib.stride_tricks.sliding_window_view(data, 4)[self.records].copy().view("<u4")[:, 0] + np.uint32(index * self.span_s)
-        for byte in range(4):
-            data[self.records + byte] = (seconds >> np.uint32(8 * byte)) & np.uint32(255)
-        data[self.addresses + 1] = (index >> 8) & 255
-        data[self.addresses + 2] = index & 255
-        return data.tobytes()
+    def path(self, megabytes: int) -> Path:
+        """The file of about that size, made if it is not there."""
+        file = WORK / f"{self.name}-{megabytes}.pcap"
+        stamp, mark = file.with_suffix(".made-by"), self._mark()
+        if not file.exists() or not stamp.exists() or stamp.read_text() != mark:
+            WORK.mkdir(exist_ok=True)
+            print(f"making {file.name}", file=sys.stderr, flush=True)
+            fresh = file.with_suffix(".part")
+            command = [sys.executable, "-m", "benchmarks.making", self.name, str(megabytes * 1_000_000), str(fresh)]
+            subprocess.run(command, cwd=ROOT, check=True)
+            fresh.replace(file)
+            stamp.write_text(mark)
+        return file
+
+    def _mark(self) -> str:
+        """What the file depends on, as a hash."""
+        own = Path(__file__).parent
+        parts = [own / f"{name}.py" for name in MAKERS] + [CAPTURES / name for name in self.sources]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in parts)).hexdigest()
 
 
-def replicated(path: Path, megabytes: int) -> Path:
-    """`path` repeated to at least that size, made once and kept in benchmarks/work."""
-    WORK.mkdir(exist_ok=True)
-    target = WORK / f"{path.name.split('.')[0]}-{megabytes}.pcap"
-    if target.exists() and target.stat().st_size >= megabytes * 1_000_000:
-        return target
-    source = Source.load(path)
-    with target.open("wb") as out:
-        out.write(source.raw[:24])
-        index = 0
-        while out.tell() < megabytes * 1_000_000:
-            out.write(source.copy(index))
-            index += 1
-    return target
+_BROKER_AND_CONTROLLER: Final = (20092, 20093)
+
+INPUTS: Final = {
+    one.name: one
+    for one in (
+        Input(
+            "old-versions",
+            "Produce v3 and Fetch v4, which tshark reads to the last field: small batches, half of them compressed (snappy, lz4, gzip)",
+            170,
+            20,
+        ),
+        Input("share-rpc", f"share groups of today: the connections of {SHARE}, going on and on", 60, 10, (SHARE,), _BROKER_AND_CONTROLLER),
+        Input("zstd", "Produce v10 and Fetch v12: batches of 100 to 500 records, compressed with zstd to about a half", 140, 20),
+        Input(
+            "short-connections",
+            f"{SHARE} again and again, every copy with connections of its own",
+            40,
+            10,
+            (SHARE,),
+            _BROKER_AND_CONTROLLER,
+        ),
+        Input("one-flow", "old-versions, all in one connection", 60, 10),
+        Input("reordered", "old-versions, one segment in ten up to three places late", 60, 10, late=True),
+        Input(
+            "large",
+            "old-versions, share-rpc and zstd one after the other: four, one and five tenths",
+            1000,
+            30,
+            (*CONTENTS, SHARE),
+            _BROKER_AND_CONTROLLER,
+        ),
+    )
+}
+
+
+def main() -> None:
+    """Makes all inputs, or one, and says where they are."""
+    names, sizes = sys.argv[1:2] or list(INPUTS), sys.argv[2:]
+    for one in map(INPUTS.__getitem__, names):
+        path = one.path(int(sizes[0]) if sizes else one.megabytes)
+        print(f"{path}  {path.stat().st_size / 1e6:.0f} MB  {one.what}")
+
+
+if __name__ == "__main__":
+    main()

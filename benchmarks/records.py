@@ -54,7 +54,7 @@ def batches(shape: Shape) -> list[bytes]:
                 1_790_000_000_000 + i * 3,
                 b"key-%05d" % draw.randrange(100_000),
                 draw.randbytes(shape.value_bytes // 2).hex().encode(),
-                [(f"header{j}", b"value%d" % i) for j in range(shape.headers)],
+                tuple((f"header{j}", b"value%d" % i) for j in range(shape.headers)),
             )
             for i in range(shape.count)
         ]

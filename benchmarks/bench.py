@@ -1,0 +1,151 @@
+"""One run of all benchmarks: makes the inputs, measures the rows in turn, then what has a limit of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.inputs import INPUTS, Input
+from benchmarks.measure import Command, first_line_ms, found, in_turn, kshark, memory_over_time, run, to_head_ms
+from benchmarks.places import ROOT, WORK
+from benchmarks.results import Compared, Figure, Results
+from benchmarks.rows import ROWS, commands_of
+
+#: Limits of the figures: MB of any run, ms until the first line, ms of `--help`'s CPU time.
+MEMORY_MB = 200.0
+FIRST_LINE_MS = 300.0
+HELP_MS = 150.0
+#: Huge files: sizes in MB, and what the time of the larger one may be over ten times that of the smaller.
+HUGE = (500, 5000)
+LINEAR = 1.1
+#: Rounds of the largest input, which takes longest.
+LARGE_ROUNDS = 2
+
+
+@dataclass
+class Bench:
+    """`only` names inputs; None: all of them."""
+
+    quick: bool
+    rounds: int
+    only: list[str] | None = None
+    huge: bool = False
+    results: Results = field(init=False)
+    peak_mb: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> Results:
+        self.results = Results(self.rounds)
+        for traffic in INPUTS.values():
+            if self.only is None or traffic.name in self.only:
+                self._input(traffic)
+        if self.peak_mb:
+            name, peak = max(self.peak_mb.items(), key=lambda pair: pair[1])
+            self._figure(f"peak memory of read, the highest of all inputs ({name})", peak, "MB", MEMORY_MB)
+        if self.only is None:
+            self._start()
+            self._others()
+        if self.huge:
+            self._huge()
+        return self.results
+
+    def _input(self, traffic: Input) -> None:
+        """All rows of an input, their commands in turn."""
+        path = self._path(traffic)
+        commands = commands_of([row for row in ROWS if row.input == traffic.name], traffic, str(path))
+        if traffic.name == "large" and not _has_jobs():
+            self.results.left_out.append("two processes beside one: this kshark has no --jobs")
+            commands.pop("two jobs")
+        self._show(traffic.name, commands)
+        runs = in_turn(commands, min(self.rounds, LARGE_ROUNDS) if traffic.name == "large" else self.rounds)
+        shutil.rmtree(WORK / "tables", ignore_errors=True)
+        for row in ROWS:
+            if row.input == traffic.name and row.own in runs:
+                if row.peer in runs:
+                    self.results.compared.append(Compared.of(row, runs[row.own], runs[row.peer]))
+                else:
+                    self.results.left_out.append(f"{row.input}, {row.what}: the peer ({row.peer}) is not here")
+        self.peak_mb[traffic.name] = max(
+            one.memory_mb for name, own in runs.items() if "tshark" not in name and name != "export" for one in own
+        )
+
+    def _path(self, traffic: Input) -> Path:
+        path = traffic.path(traffic.quick_megabytes if self.quick else traffic.megabytes)
+        self.results.inputs[path.name] = f"{path.stat().st_size / 1e6:.0f} MB: {traffic.what}"
+        return path
+
+    def _start(self) -> None:
+        """How soon something happens: help, the first line, few messages, a reader that goes away."""
+        path = str(self._path(INPUTS["large"]))
+        few, one = kshark("read", "-c", "10", path), kshark("read", path)
+        self._show("start", {"help": kshark("--help"), "few": few, "one": [*one, "|", "head", "-1"]})
+        least = max(self.rounds, 3)
+        self._figure("kshark --help, CPU time", min(run(kshark("--help")).cpu_s for _ in range(least)) * 1000, "ms", HELP_MS)
+        size = f"{Path(path).stat().st_size / 1e6:.0f} MB"
+        self._figure(f"first line of read on {size}, wall time", min(first_line_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
+        self._figure(f"read -c 10 on {size}, wall time", min(run(few).wall_s for _ in range(least)) * 1000, "ms", FIRST_LINE_MS)
+        self._figure(f"read | head -1 on {size}, wall time", min(to_head_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
+
+    def _others(self) -> None:
+        """What has no target: the floor of reading packets at all, other decoders, the stages."""
+        old = self._path(INPUTS["old-versions"])
+        if (tcpdump := found("tcpdump")) is not None:
+            copy = [tcpdump, "-r", str(old), "-w", "/dev/null"]
+            self._show("floor", {"tcpdump": copy})
+            cpu = min(run(copy).cpu_s for _ in range(self.rounds))
+            self._figure("tcpdump copies the packets of old-versions, CPU time: the floor", cpu, "s")
+        else:
+            self.results.left_out.append("the floor of reading packets: tcpdump is not here")
+        self._duckdb(old)
+        for traffic in () if self.quick else (INPUTS[name] for name in ("old-versions", "share-rpc", "zstd")):
+            file = traffic.path(traffic.quick_megabytes)
+            self.results.texts[f"Stages on {file.name}"] = self._module("benchmarks.stages", str(file), "--rounds", "3")
+        if not self.quick:
+            self.results.texts["Bodies: kshark's readers beside kio's"] = self._module("benchmarks.codec")
+
+    def _duckdb(self, path: Path) -> None:
+        if self.results.machine["duckdb"] == "missing":
+            self.results.left_out.append("DuckDB reading our Parquet: the package duckdb is not here")
+            return
+        tables = WORK / "tables"
+        run(kshark("export", "-q", "-o", str(tables), str(path)))
+        query = f"select api, count(*) from '{tables}/exchanges/*.parquet' group by 1"
+        cpu = min(run([sys.executable, "-c", f"import duckdb; duckdb.sql({query!r}).fetchall()"]).cpu_s for _ in range(self.rounds))
+        self._figure("DuckDB counts the exported exchanges of old-versions by API, CPU time", cpu, "s")
+        shutil.rmtree(tables)
+
+    def _huge(self) -> None:
+        """Ten times the file takes ten times as long, and no more memory."""
+        small, large = (str(INPUTS["large"].path(size)) for size in HUGE)
+        own = [run(kshark("read", "-T", "json", file)) for file in (small, large)]
+        share = own[1].cpu_s / own[0].cpu_s / (HUGE[1] / HUGE[0])
+        self._figure(f"CPU time of {HUGE[1]} MB over ten times that of {HUGE[0]} MB", share, "", LINEAR)
+        self._figure(f"peak memory at {HUGE[1]} MB", own[1].memory_mb, "MB", MEMORY_MB)
+        command = kshark("read", "-T", "json", large)
+        self.results.series[f"Resident MB, each second of reading {HUGE[1]} MB"] = memory_over_time(command)
+
+    def _module(self, name: str, *arguments: str) -> str:
+        """What another benchmark of this folder prints."""
+        done = subprocess.run([sys.executable, "-m", name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        return _anonymous(done.stdout.rstrip() or f"failed: {done.stderr.strip().splitlines()[-1:]}")
+
+    def _figure(self, what: str, value: float, unit: str, limit: float | None = None) -> None:
+        self.results.figures.append(Figure(what, value, unit, limit))
+
+    def _show(self, name: str, commands: dict[str, Command]) -> None:
+        """Keeps the exact commands, without this machine's folders."""
+        lines = [_anonymous(" ".join([Path(line[0]).name, *line[1:]])) for line in commands.values()]
+        self.results.commands[name] = lines
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _anonymous(text: str) -> str:
+    return text.replace(f"{WORK}/", "benchmarks/work/").replace(f"{ROOT}/", "")
+
+
+def _has_jobs() -> bool:
+    said: Sequence[str] = subprocess.run(kshark("read", "--help"), capture_output=True, text=True, check=True).stdout.split()
+    return "--jobs" in said
