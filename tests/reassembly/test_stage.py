@@ -1,4 +1,4 @@
-"""What TCP does to the bytes of a connection, and what is made of it. Every conversation is fed whole, in halves, row by row and exactly."""
+"""What TCP does to the bytes of a connection, and what comes out. Each conversation is fed whole, in halves, row by row, and exactly."""
 
 from __future__ import annotations
 
