@@ -1,0 +1,146 @@
+"""Nobody puts a loop into the hot path: what Python does for one message more, counted, on fixed traffic; no clock is asked.
+
+`python -m tests.test_guard` prints today's counts as the table ALLOWED wants them, the margin included.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from benchmarks.conversations import OLD_VERSIONS, converse
+from benchmarks.repeating import continued
+from benchmarks.wire import Wire
+from kshark.cli import main
+from tests.shared import CAPTURES
+
+MARGIN: Final = 1.1
+#: Two lengths of the same traffic: what the longer one costs more, its additional messages cost; the start cancels out.
+SHORT, LONG = 300_000, 1_500_000
+
+
+class Counts(NamedTuple):
+    """For one message: Python functions entered (generators each time they go on), C functions called, lines of Python run."""
+
+    calls: float
+    c_calls: float
+    lines: float
+
+
+TRAFFIC: Final[dict[str, Callable[[Wire, int], None]]] = {
+    "share RPCs": lambda wire, size: continued(CAPTURES / "share-java-explicit.pcap", wire, size),
+    "record batches": lambda wire, size: converse(wire, replace(OLD_VERSIONS, pool=20), size),
+}
+WAYS: Final = {
+    "json": ("-T", "json"),
+    "no records": ("-T", "json", "--no-records"),
+    "fields": ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
+}
+ALLOWED: Final = {
+    ("share RPCs", "json"): Counts(9.9, 35.6, 182.3),
+    ("share RPCs", "no records"): Counts(4.5, 28.1, 148.7),
+    ("share RPCs", "fields"): Counts(12.8, 23.1, 90.1),
+    ("record batches", "json"): Counts(21.2, 48.7, 236.5),
+    ("record batches", "no records"): Counts(5.6, 33.9, 138.8),
+    ("record batches", "fields"): Counts(14.0, 31.3, 117.1),
+}
+
+
+@pytest.mark.parametrize(("traffic", "way"), ALLOWED, ids=[" as ".join(key) for key in ALLOWED])
+def test_a_message_costs_no_more_than_it_is_allowed(traffic: str, way: str) -> None:
+    found = a_message(traffic, way)
+    allowed = ALLOWED[traffic, way]
+    too_many = {name: (round(one, 1), most) for name, one, most in zip(Counts._fields, found, allowed, strict=True) if one > most}
+    assert not too_many, "counted and allowed for a message; python -m tests.test_guard prints today's counts"
+
+
+def a_message(traffic: str, way: str) -> Counts:
+    """What one message more costs."""
+    counted = []
+    for size in (SHORT, LONG):
+        path = capture(traffic, size)
+        run(path, WAYS[way])  # decoders are compiled, modules imported
+        with counting() as counts:
+            messages = run(path, WAYS[way])
+        counted.append((messages, counts))
+    (few, less), (many, more) = counted
+    return Counts(*((more[what] - less[what]) / (many - few) for what in Counts._fields))
+
+
+@cache
+def capture(traffic: str, size: int) -> Path:
+    path = Path(folder().name) / f"{traffic}-{size}.pcap"
+    with path.open("wb") as out:
+        TRAFFIC[traffic](Wire(out), size)
+    return path
+
+
+@cache
+def folder() -> tempfile.TemporaryDirectory[str]:
+    """Removed at the end of the process."""
+    return tempfile.TemporaryDirectory()
+
+
+def run(path: Path, arguments: tuple[str, ...]) -> int:
+    """Lines that `kshark read` prints."""
+    out = io.TextIOWrapper(io.BytesIO())
+    young = gc.get_threshold()
+    try:
+        with redirect_stdout(out), redirect_stderr(io.StringIO()):
+            assert main(["read", *arguments, str(path)]) == 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*young)
+    out.flush()
+    raw = out.buffer
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().count(b"\n")
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Counts what this thread does; whoever traced or profiled before does so again afterwards."""
+    counts: Counter[str] = Counter()
+
+    def line(frame: FrameType, event: str, argument: Any) -> Any:
+        counts["lines"] += event == "line"
+        return line
+
+    def call(frame: FrameType, event: str, argument: Any) -> Any:
+        counts["calls"] += 1
+        return line
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        counts["c_calls"] += event == "c_call"
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.settrace(call)
+    sys.setprofile(profile)
+    try:
+        yield counts
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+
+
+def print_today() -> None:
+    for traffic in TRAFFIC:
+        for way in WAYS:
+            counts = ", ".join(f"{one * MARGIN:.1f}" for one in a_message(traffic, way))
+            print(f'    ("{traffic}", "{way}"): Counts({counts}),')
+
+
+if __name__ == "__main__":
+    print_today()
