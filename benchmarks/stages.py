@@ -1,21 +1,27 @@
-"""Where the time goes: CPU microseconds of each stage, per packet and per message, on one capture.
+"""Where the time goes: CPU nanoseconds of each stage for a packet, a message and a record, on any capture.
 
-    python -m benchmarks.stages FILE [--rounds N]
+    python -m benchmarks.stages FILE [--rounds N] [--json]
 
-Every stage's least time of the rounds counts: the machine may be busy in some of them.
+The stages are called one after the other, as kshark.pipeline joins them for `read -T json`. Each one's least time of the rounds counts:
+the machine may be busy in some of them. What bodies cost beyond headers and pairing is the difference to a reading without bodies.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import msgspec
 
 from kshark.capture import open_captures
 from kshark.decoding import Decoders
@@ -25,91 +31,144 @@ from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Message, PacketBatch
 from kshark.output.jsonlines import json_lines
-from kshark.reassembly import Reassembly
-from kshark.records import RecordsReader
+from kshark.records import RecordsReader, make_reader
+from kshark.records.batch import RecordsField
 from kshark.registry import Registry
 
 T = TypeVar("T")
 
+#: In the order of the way of the data; `framing` includes reassembly, `records` decompression.
+STAGES: Final = ("capture", "link", "framing", "exchange", "bodies", "records", "embedded", "json")
 
+
+@dataclass
 class Clock:
-    """CPU seconds by stage. What runs inside another stage is taken off that one."""
+    """CPU nanoseconds by stage; what runs inside another stage is taken off that one."""
 
-    def __init__(self) -> None:
-        self.spent: Counter[str] = Counter()
-        self.inside = 0.0
+    spent: Counter[str] = field(default_factory=Counter)
+    inside: int = 0
 
-    def timed(self, stage: str, results: Iterable[T]) -> Iterator[T]:
-        """The results, the time that each takes to come counted for the stage."""
-        steps = iter(results)
-        while True:
-            begin, inside = time.process_time(), self.inside
-            try:
-                result = next(steps)
-            except StopIteration:
-                self._count(stage, begin, inside)
-                return
-            self._count(stage, begin, inside)
-            yield result
-
-    def _count(self, stage: str, begin: float, inside: float) -> None:
-        spent = time.process_time() - begin
-        self.spent[stage] += spent - (self.inside - inside)
-        self.inside = inside + spent
+    def timed(self, stage: str, work: Callable[..., T], *arguments: Any) -> T:
+        begin, inside = time.process_time_ns(), self.inside
+        try:
+            return work(*arguments)
+        finally:
+            spent = time.process_time_ns() - begin
+            self.spent[stage] += spent - (self.inside - inside)
+            self.inside = inside + spent
 
 
-def once(path: str) -> tuple[Clock, int, int]:
-    """One way through the capture: times, packets, messages."""
-    clock, packets, messages = Clock(), 0, 0
-    registry = Registry()
-    records = RecordsReader()
-    framing = Framing(registry.knows)
-    link, exchange, embedding = Link(), ExchangeStage(Decoders(registry, records), records), Embedding(registry, records)
-    reassemble, fill = Reassembly.feed, RecordsReader.fill
+@dataclass
+class Sizes:
+    """What a capture holds."""
 
-    def timed_reassembly(self: Reassembly, *given: object) -> object:
-        return next(clock.timed("reassembly", (reassemble(self, *given) for _ in "1")))  # type: ignore[arg-type]
+    packets: int = 0
+    messages: int = 0
+    records: int = 0
 
-    def timed_fill(self: RecordsReader) -> None:
-        next(clock.timed("records", (fill(self) for _ in "1")))
 
-    Reassembly.feed, RecordsReader.fill = timed_reassembly, timed_fill  # type: ignore[assignment,method-assign]
+@dataclass
+class Reading:
+    """One way through a capture; `bodies`: an empty set reads none, None all."""
+
+    path: str
+    registry: Registry
+    bodies: frozenset[int] | None = None
+    clock: Clock = field(default_factory=Clock)
+    sizes: Sizes = field(default_factory=Sizes)
+
+    def run(self, *, count_records: bool = False) -> Reading:
+        timed = self.clock.timed
+        registry, reader = self.registry, make_reader(True, True)
+        framing, link = Framing(registry.knows), Link()
+        exchange, embedding = ExchangeStage(Decoders(registry, reader, self.bodies), reader), Embedding(registry, reader)
+        items = iter(open_captures([self.path]))
+        with _fills_timed(self.clock), open(os.devnull, "wb") as out:
+            while (item := timed("capture", next, items, None)) is not None:
+                if not isinstance(item, PacketBatch):
+                    continue
+                self.sizes.packets += len(item.number)
+                segments, _ = timed("link", link.feed, item)
+                found = [] if segments is None else timed("framing", _listed, framing.feed, segments, link.ends)
+                self._show(found, exchange, embedding, out.write, count_records)
+            self._show(timed("framing", _listed, framing.close), exchange, embedding, out.write, count_records)
+        return self
+
+    def _show(self, found: list[Any], exchange: ExchangeStage, embedding: Embedding, write: Callable[[bytes], int], count: bool) -> None:
+        """The stages behind framing, as `read -T json` takes them."""
+        timed = self.clock.timed
+        pages = [page for event in found for page in timed("exchange", _listed, exchange.feed, event)]
+        pages += timed("exchange", _listed, exchange.turn)
+        for page in pages:
+            shown = timed("embedded", embedding.open, page)
+            messages = [event for event in shown if isinstance(event, Message)]
+            self.sizes.messages += len(messages)
+            self.sizes.records += sum(records_in(message.body) for message in messages) if count else 0
+            write(timed("json", json_lines, messages))
+
+
+def _listed(work: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
+    return list(work(*arguments))
+
+
+@contextmanager
+def _fills_timed(clock: Clock) -> Iterator[None]:
+    """Whoever opens record batches meanwhile, the time counts for `records`."""
+    fill = RecordsReader.fill
+
+    def timed(self: RecordsReader) -> None:
+        clock.timed("records", fill, self)
+
+    RecordsReader.fill = timed  # type: ignore[method-assign]
     try:
-        for batch in clock.timed("capture", open_captures([path])):
-            if not isinstance(batch, PacketBatch):
-                continue
-            packets += len(batch.number)
-            segments, _ = next(clock.timed("link", (link.feed(batch) for _ in "1")))
-            lines = [] if segments is None else next(clock.timed("framing", (framing.feed(segments, link.ends) for _ in "1")))
-            pages = [page for line in lines for page in clock.timed("exchange", exchange.feed(line))]
-            pages += clock.timed("exchange", exchange.turn())
-            for page in pages:
-                events = next(clock.timed("embedded", (embedding.open(page) for _ in "1")))
-                found = [event for event in events if isinstance(event, Message)]
-                messages += len(found)
-                next(clock.timed("json", (json_lines(found) for _ in "1")))
+        yield
     finally:
-        Reassembly.feed, RecordsReader.fill = reassemble, fill  # type: ignore[method-assign]
-    return clock, packets, messages
+        RecordsReader.fill = fill  # type: ignore[method-assign]
+
+
+def records_in(value: Any) -> int:
+    """Records that a body holds, wherever."""
+    match value:
+        case RecordsField():
+            return 0 if value.batches is msgspec.UNSET else sum(len(batch.records) for batch in value.batches)
+        case msgspec.Struct():
+            return sum(records_in(getattr(value, name)) for name in value.__struct_fields__)
+        case list():
+            return sum(map(records_in, value))
+    return 0
+
+
+def measured(path: str, rounds: int) -> tuple[Sizes, dict[str, int]]:
+    """What the capture holds, and the least CPU nanoseconds of each stage."""
+    registry = Registry()
+    sizes = Reading(path, registry).run(count_records=True).sizes
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+    full = [Reading(path, registry).run().clock.spent for _ in range(rounds)]
+    bare = [Reading(path, registry, frozenset()).run().clock.spent for _ in range(rounds)]
+    least = {stage: min(spent[stage] for spent in full) for stage in STAGES}
+    headers = min(spent["exchange"] for spent in bare)
+    least["bodies"] = max(0, least["exchange"] - headers)
+    least["exchange"] -= least["bodies"]
+    return sizes, least
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stages", description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stages", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("file")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     asked = parser.parse_args()
-    once(asked.file)
-    gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
-    rounds = [once(asked.file) for _ in range(asked.rounds)]
-    _, packets, messages = rounds[0]
-    best = {stage: min(clock.spent[stage] for clock, _, _ in rounds) for stage in rounds[0][0].spent}
-    print(f"{asked.file}: {packets} packets, {messages} messages, {messages / packets:.2f} a packet")
-    for stage in ("capture", "link", "reassembly", "framing", "exchange", "records", "embedded", "json"):
-        spent = best.get(stage, 0)
-        print(f"{stage:12}{spent:8.3f} s{spent / packets * 1e6:8.2f} us/packet{spent / messages * 1e6:8.2f} us/message")
-    total = sum(best.values())
-    print(f"{'together':12}{total:8.3f} s{total / packets * 1e6:8.2f} us/packet{total / messages * 1e6:8.2f} us/message")
+    sizes, least = measured(asked.file, asked.rounds)
+    if asked.json:
+        print(json.dumps({"file": os.path.basename(asked.file), **vars(sizes), "cpu_ns": least}))
+        return
+    print(f"{os.path.basename(asked.file)}: {sizes.packets:,} packets, {sizes.messages:,} messages, {sizes.records:,} records")
+    print(f"{'':10}{'CPU ms':>10}{'share':>8}{'ns/packet':>11}{'ns/message':>12}{'ns/record':>11}")
+    total = sum(least.values())
+    for stage, spent in (*least.items(), ("together", total)):
+        each = [spent / count if count else 0 for count in (sizes.packets, sizes.messages, sizes.records)]
+        print(f"{stage:10}{spent / 1e6:10.1f}{spent / total:8.0%}{each[0]:11,.0f}{each[1]:12,.0f}{each[2]:11,.0f}")
 
 
 if __name__ == "__main__":
