@@ -3,7 +3,8 @@
     python -m benchmarks.stages FILE [--rounds N] [--json]
 
 The stages are called one after the other, as kshark.pipeline joins them for `read -T json`. Each one's least time of the rounds counts:
-the machine may be busy in some of them. What bodies cost beyond headers and pairing is the difference to a reading without bodies.
+the machine may be busy in some of them. `exchange` is headers and pairing; what bodies cost beyond it, and what opening record batches
+costs beyond these (CRC, decompression), are the differences to readings without bodies and with batches left closed.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from kshark.registry import Registry
 
 T = TypeVar("T")
 
-#: In the order of the way of the data; `framing` includes reassembly, `records` decompression.
-STAGES: Final = ("capture", "link", "framing", "exchange", "bodies", "records", "embedded", "json")
+#: In the order of the way of the data; `framing` includes reassembly, `records` are the columns behind the opened batches.
+STAGES: Final = ("capture", "link", "framing", "exchange", "bodies", "batches", "records", "embedded", "json")
 
 
 @dataclass
@@ -69,17 +70,18 @@ class Sizes:
 
 @dataclass
 class Reading:
-    """One way through a capture; `bodies`: an empty set reads none, None all."""
+    """One way through a capture; `bodies`: an empty set reads none, None all; `opened`: record batches are."""
 
     path: str
     registry: Registry
     bodies: frozenset[int] | None = None
+    opened: bool = True
     clock: Clock = field(default_factory=Clock)
     sizes: Sizes = field(default_factory=Sizes)
 
     def run(self, *, count_records: bool = False) -> Reading:
         timed = self.clock.timed
-        registry, reader = self.registry, make_reader(True, True)
+        registry, reader = self.registry, make_reader(self.opened, True)
         framing, link = Framing(registry.knows), Link()
         exchange, embedding = ExchangeStage(Decoders(registry, reader, self.bodies), reader), Embedding(registry, reader)
         items = iter(open_captures([self.path]))
@@ -145,11 +147,12 @@ def measured(path: str, rounds: int) -> tuple[Sizes, dict[str, int]]:
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
     full = [Reading(path, registry).run().clock.spent for _ in range(rounds)]
-    bare = [Reading(path, registry, frozenset()).run().clock.spent for _ in range(rounds)]
+    closed = min(Reading(path, registry, opened=False).run().clock.spent["exchange"] for _ in range(rounds))
+    bare = min(Reading(path, registry, frozenset(), opened=False).run().clock.spent["exchange"] for _ in range(rounds))
     least = {stage: min(spent[stage] for spent in full) for stage in STAGES}
-    headers = min(spent["exchange"] for spent in bare)
-    least["bodies"] = max(0, least["exchange"] - headers)
-    least["exchange"] -= least["bodies"]
+    least["batches"] = max(0, least["exchange"] - closed)
+    least["bodies"] = max(0, closed - bare)
+    least["exchange"] = bare
     return sizes, least
 
 
