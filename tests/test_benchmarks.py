@@ -18,6 +18,7 @@ from benchmarks.repeating import continued
 from benchmarks.report import markdown, table
 from benchmarks.results import Compared, Figure, Results
 from benchmarks.rows import ROWS, command
+from benchmarks.stages import STAGES, measured
 from benchmarks.wire import Wire
 from kshark.face import pages
 from kshark.model import Exchange, Gap, Message, Opened, Weird
@@ -88,6 +89,14 @@ def test_an_input_is_the_same_on_every_day() -> None:
     for out in made:
         make("short-connections", out, SIZE)
     assert made[0].getvalue() == made[1].getvalue()
+
+
+def test_stages_account_for_every_packet_message_and_record() -> None:
+    path = CAPTURES / "small-zstd.pcap"
+    sizes, least = measured(str(path), rounds=1)
+    assert (sizes.packets, sizes.messages, sizes.records) == (532, sum(isinstance(event, Message) for event in events(path)), 2100)
+    assert list(least) == list(STAGES)
+    assert least["framing"] > 0
 
 
 def test_every_row_names_an_input_and_commands() -> None:
