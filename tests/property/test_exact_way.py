@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from pathlib import Path
 from random import Random
+from types import FrameType
 
 import pytest
 
@@ -17,6 +19,13 @@ from tests.shared import CAPTURES, SHARED
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
 ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
 EVERYTHING = {**MUTATIONS, "anything": anything}
+#: The fast ways: how their function's file ends, and its name. Compiled readers have made-up files.
+FAST = (
+    ("kshark/link/columns.py", "ordinary"),
+    ("kshark/reassembly/ways.py", "Ways.middles"),
+    ("<FetchResponse version 16>", "read"),
+    ("kshark/records/columns.py", "Columns.read"),
+)
 #: Packets of a capture that the quick test takes, and captures it takes with each mutation.
 WINDOW = 300
 SAMPLE = 6
@@ -30,6 +39,23 @@ def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
 def assert_both_ways_agree(packets: list[Packet], random: Random) -> None:
     batches = batches_of(packets, random)
     assert told(batches) == told(batches, Options(exact=True))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_exact_way_is_another_way(exact: bool) -> None:
+    packets = packets_of(CAPTURES / "small-zstd.pcap")
+    called = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        told(batches_of(packets, Random(1)), Options(exact=exact))
+    finally:
+        sys.setprofile(None)
+    taken = [way for way in FAST if any(file.endswith(way[0]) and name == way[1] for file, name in called)]
+    assert taken == ([] if exact else list(FAST))
 
 
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
