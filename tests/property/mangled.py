@@ -36,7 +36,7 @@ def packets_of(capture: Path) -> list[Packet]:
 
 def batches_of(packets: list[Packet], random: Random) -> list[PacketBatch]:
     """The packets in a few batches of any size, so that what is open at their edges is met too."""
-    edges = [0, *sorted(random.randrange(1, len(packets)) for _ in range(random.choice((0, 3, 20)))), len(packets)]
+    edges = [0, *sorted(random.randint(0, len(packets)) for _ in range(random.choice((0, 3, 20)))), len(packets)]
     return [batch(packets[a:z], a + 1) for a, z in pairwise(edges) if a < z]
 
 
