@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,6 +43,12 @@ class Ends(NamedTuple):
 
     first: str
     second: str
+
+
+class EndsOf(Protocol):
+    """The ends of a pair, by its number (kshark.link numbers them)."""
+
+    def __getitem__(self, pair: int, /) -> Ends: ...
 
 
 @dataclass(slots=True)

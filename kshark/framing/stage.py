@@ -6,7 +6,7 @@ piece by piece in the order of packets over all of them, so that no decision dep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
@@ -15,7 +15,7 @@ from kshark.framing.judgement import Talk, judge
 from kshark.framing.recognition import Knows
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
-from kshark.model import Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
+from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
@@ -49,7 +49,7 @@ class Framing:
         self._ended: list[tuple[Talk, Closed]] = []
         self._packet = 0
 
-    def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Line]:
+    def feed(self, segments: Segments, ends: EndsOf) -> list[Line]:
         self._take(self._reassembly.feed(segments, ends))
         if len(segments.packet):
             self._packet = int(segments.packet[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,84 +12,145 @@ from kshark.link.columns import KEY_WORDS
 from kshark.model import Ends
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kshark.link.columns import Words
     from kshark.model import Int64s
 
 FORGOTTEN: Final = Ends("", "")
-#: Slots of the quick table, as a power of two.
-SLOTS: Final = 16
-#: Odd constants that spread the key's words over the slots (Knuth, The Art of Computer Programming, 6.4).
-SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0x85EBCA77C2B2AE63], np.uint64)
+#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4).
+_SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64)
+_PORT: Final = np.uint64(0xFFFF)
+_16: Final = np.uint64(16)
+_32: Final = np.uint64(32)
 
 
 class EndsTable:
-    """Numbers directed four-tuples: path >> 1 is the pair, an index into `ends`, path & 1 the side that sent.
+    """Numbers directed four-tuples: path >> 1 is the pair, path & 1 the side that sent; `table[pair]` are its ends.
 
-    Nearly all segments find their path in a table of slots, checked in full as columns; the first one of a path, and what shares a slot, in
-    a dict. Pairs not seen while `limit` new ones came are forgotten: their `ends` are emptied, and they get a new number when they return.
+    A hash table in columns (open addressing, both directions of a pair in one slot): a lookup of a batch is a few array operations, and a
+    pair takes some 80 bytes however many there are. When twice `limit` are held, those not seen for longest are forgotten; they get a new
+    number when they return.
     """
 
     def __init__(self, limit: int = PAIRS) -> None:
-        self.ends: list[Ends] = []
         self.forgotten = 0
         self._limit = limit
-        self._generation = 0
-        self._recent: dict[bytes, int] = {}
-        self._older: dict[bytes, int] = {}
-        self._known: Words = np.zeros((KEY_WORDS, 1 << SLOTS), np.uint64)
-        self._path: Int64s = np.full(1 << SLOTS, -1, np.int64)
+        #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns counted).
+        self._count = self._numbers = self._columns = 0
+        self._key: Words = np.zeros((KEY_WORDS, 1024), np.uint64)
+        self._number: Int64s = np.zeros(1024, np.int64)
+        self._seen: Int64s = np.zeros(1024, np.int64)
+        self._rebuild()
+
+    def __getitem__(self, pair: int) -> Ends:
+        """The ends of a pair, FORGOTTEN where they are."""
+        row = int(np.searchsorted(self._number[: self._count], pair))
+        if row == self._count or self._number[row] != pair:
+            return FORGOTTEN
+        words = self._key[:, row].tobytes()
+        return Ends(_endpoint(words[:16], words[32:34], words[36]), _endpoint(words[16:32], words[34:36], words[36]))
 
     def paths(self, key: Words) -> Int64s:
         """The path of each column of `key`; new pairs are numbered in the order of their first column."""
-        spread = key[0] * SPREAD[0]
-        for word, factor in zip(key[1:], SPREAD[1:], strict=True):
-            spread ^= word * factor
-        slot = (spread >> np.uint64(64 - SLOTS)).astype(np.int64)
-        path: Int64s = self._path[slot]
-        hit = path >= 0
-        for known, word in zip(self._known, key, strict=True):
-            hit &= known[slot] == word
-        if not hit.all():
-            missed = np.flatnonzero(~hit)
-            path[missed] = self._look_up(key[:, missed], slot[missed])
-        return path
+        parts: list[Int64s] = []
+        while True:
+            place = self._find(key)
+            missing = np.flatnonzero(place < 0)
+            if not len(missing):
+                break
+            firsts = missing[np.sort(np.unique(_hash(key[:, missing]), return_index=True)[1])]
+            room = 2 * self._limit - self._count
+            if len(firsts) > room:
+                full = int(firsts[room])
+                if full:
+                    parts.append(self.paths(key[:, :full]))
+                    key = key[:, full:]
+                self._forget()
+            else:
+                self._add(key[:, firsts])
+        self._seen[place >> 1] = self._columns + np.arange(len(place))
+        self._columns += len(place)
+        parts.append(self._number[place >> 1] << 1 | place & 1)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _look_up(self, key: Words, slot: Int64s) -> Int64s:
-        generation = self._generation
-        keys = np.ascontiguousarray(key.T).tobytes()
-        width = KEY_WORDS * 8
-        path = np.array([self._find(keys[at : at + width]) for at in range(0, len(keys), width)], np.int64)
-        if self._generation == generation:  # a slot may only hold what is in `_recent`
-            self._known[:, slot] = key
-            self._path[slot] = path
-        return path
+    def _find(self, key: Words) -> Int64s:
+        """Row << 1 | side of each column, -1 where it is not known."""
+        slot = (_hash(key) >> self._shift).astype(np.int64)
+        place: Int64s = np.full(len(slot), -1, np.int64)
+        asked: Int64s | slice = slice(None)
+        while True:
+            row = self._slots[slot]
+            known = self._key[:, row]
+            same = (known == key).all(axis=0)
+            back = ~same & (known == _reversed(key)).all(axis=0) if not same.all() else np.zeros(len(same), bool)
+            hit = (same | back) & (row >= 0)
+            place[asked] = np.where(hit, row << 1 | back, -1)
+            on = np.flatnonzero(~hit & (row >= 0))
+            if not len(on):
+                return place
+            asked = on if isinstance(asked, slice) else asked[on]
+            key, slot = key[:, on], (slot[on] + 1) & (len(self._slots) - 1)
 
-    def _find(self, key: bytes) -> int:
-        path = self._recent.get(key)
-        if path is not None:
-            return path
-        reverse = key[16:32] + key[:16] + key[34:36] + key[32:34] + key[36:]
-        path = self._older.pop(key, None)
-        if path is None:
-            path = len(self.ends) << 1
-            self.ends.append(Ends(_endpoint(key[:16], key[32:34], key[36]), _endpoint(key[16:32], key[34:36], key[36])))
-        else:
-            self._older.pop(reverse, None)
-        self._recent[key] = path
-        self._recent.setdefault(reverse, path ^ 1)
-        if len(self._recent) >= 2 * self._limit:
-            self._forget()
-        return path
+    def _add(self, key: Words) -> None:
+        count = self._count + key.shape[1]
+        if count > len(self._number):
+            room = max(count, 2 * len(self._number))
+            self._key, self._number, self._seen = (_grown(column, room) for column in (self._key, self._number, self._seen))
+            self._rebuild()
+        rows = np.arange(self._count, count)
+        self._key[:, rows] = key
+        self._number[rows] = self._numbers + np.arange(len(rows))
+        self._count, self._numbers = count, self._numbers + len(rows)
+        self._place(rows)
+
+    def _place(self, rows: Int64s) -> None:
+        """Each row into the first free slot from its own on."""
+        slot = (_hash(self._key[:, rows]) >> self._shift).astype(np.int64)
+        while len(rows):
+            free = np.flatnonzero(self._slots[slot] < 0)
+            taken = free[np.unique(slot[free], return_index=True)[1]]
+            self._slots[slot[taken]] = rows[taken]
+            left = np.ones(len(rows), bool)
+            left[taken] = False
+            rows, slot = rows[left], (slot[left] + 1) & (len(self._slots) - 1)
+
+    def _rebuild(self) -> None:
+        """Slots anew: four for each row there is room for."""
+        bits = (4 * len(self._number) - 1).bit_length()
+        self._shift = np.uint64(64 - bits)
+        self._slots: Int64s = np.full(1 << bits, -1, np.int64)
+        self._place(np.arange(self._count))
 
     def _forget(self) -> None:
-        """What was not seen since the last time goes; what was since then will be looked up again before the next time."""
-        gone = {path >> 1 for path in self._older.values()}
-        for pair in gone:
-            self.ends[pair] = FORGOTTEN
-        self.forgotten += len(gone)
-        self._older, self._recent = self._recent, {}
-        self._path.fill(-1)
-        self._generation += 1
+        """Only those seen last stay, `limit` of them."""
+        kept = np.sort(np.argsort(self._seen[: self._count])[self._count - self._limit :])
+        self.forgotten += self._count - len(kept)
+        self._count = len(kept)
+        self._key[:, : len(kept)] = self._key[:, kept]
+        self._number[: len(kept)], self._seen[: len(kept)] = self._number[kept], self._seen[kept]
+        self._rebuild()
+
+
+def _hash(key: Words) -> Words:
+    """The same for both directions."""
+    ports = key[4]
+    one = key[0] * _SPREAD[0] ^ key[1] * _SPREAD[1] ^ (ports & _PORT) * _SPREAD[2]
+    other = key[2] * _SPREAD[0] ^ key[3] * _SPREAD[1] ^ (ports >> _16 & _PORT) * _SPREAD[2]
+    both = one * other ^ (one + other)
+    hashed: Words = (both ^ both >> _32) * _SPREAD[3]
+    return hashed
+
+
+def _reversed(key: Words) -> Words:
+    ports = key[4]
+    return np.stack((key[2], key[3], key[0], key[1], ports >> _32 << _32 | (ports & _PORT) << _16 | ports >> _16 & _PORT))
+
+
+def _grown(column: NDArray[Any], room: int) -> NDArray[Any]:
+    bigger = np.zeros((*column.shape[:-1], room), column.dtype)
+    bigger[..., : column.shape[-1]] = column
+    return bigger
 
 
 def _endpoint(address: bytes, port: bytes, version: int) -> str:

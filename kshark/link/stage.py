@@ -14,7 +14,7 @@ import numpy as np
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, ordinary
 from kshark.link.ends import EndsTable
 from kshark.link.layers import Fault, Other, Segment, other_protocol, read_packet
-from kshark.model import Ends, PacketBatch, Segments, Weird
+from kshark.model import PacketBatch, Segments, Weird
 from kshark.ration import Ration
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class Link:
         self._once = Ration(limit=1)
 
     @property
-    def ends(self) -> list[Ends]:
+    def ends(self) -> EndsTable:
         """By path >> 1, the ends of each pair; empty for one forgotten, whose path does not occur again."""
-        return self._table.ends
+        return self._table
 
     def feed(self, batch: PacketBatch) -> tuple[Segments | None, list[Weird]]:
         """The batch's TCP segments, None where it has none, and what is wrong with its packets."""

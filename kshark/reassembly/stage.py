@@ -7,13 +7,12 @@ batch (kshark.reassembly.ways). All others (a SYN, a FIN, a hole, a retransmissi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kshark import limits
-from kshark.model import ACK, FIN, RST, SYN, Ends, Flow, Opened, Segments, Side, Weird
+from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Opened, Segments, Side, Weird
 from kshark.reassembly.connections import Connection
 from kshark.reassembly.runs import Item, Run, Runs
 from kshark.reassembly.ways import Middles, Ways
@@ -40,7 +39,7 @@ class Reassembly:
         #: Closed ones, oldest first: they are remembered for a while, so that a late segment opens no new connection.
         self._closed: dict[int, Connection] = {}
 
-    def feed(self, segments: Segments, ends: Sequence[Ends]) -> list[Item]:
+    def feed(self, segments: Segments, ends: EndsOf) -> list[Item]:
         out: list[Item] = []
         if not len(segments.packet):
             return out
@@ -104,7 +103,7 @@ class Reassembly:
             out.append(runs)
         return failed
 
-    def _exact(self, segments: Segments, rows: Int64s, clock: Int64s, ends: Sequence[Ends], out: list[Item]) -> None:
+    def _exact(self, segments: Segments, rows: Int64s, clock: Int64s, ends: EndsOf, out: list[Item]) -> None:
         if not len(rows):
             return
         buffer = segments.buffer

@@ -32,7 +32,8 @@ def test_pairs_are_numbered_by_first_packet_and_sides_by_its_sender() -> None:
 
     assert segments is not None
     assert segments.path.tolist() == [0, 1, 2, 0, 1]
-    assert link.ends == [Ends("10.0.0.9:9092", "10.0.0.1:50000"), Ends("[fe80::1]:50000", "[fe80::2]:9092")]
+    assert link.ends[0] == Ends("10.0.0.9:9092", "10.0.0.1:50000")
+    assert link.ends[1] == Ends("[fe80::1]:50000", "[fe80::2]:9092")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,9 @@ def test_pairs_not_seen_for_long_are_forgotten_and_those_in_use_never() -> None:
     for n in range(100):
         assert table.paths(keys([busy, (n + 100, 5), busy])).tolist()[::2] == [0, 0]
 
-    assert table.ends[0] == Ends("10.0.0.1:1", "10.0.0.2:1")
-    assert table.ends[1] == FORGOTTEN
-    assert table.forgotten == sum(ends == FORGOTTEN for ends in table.ends) > 70
+    assert table[0] == Ends("10.0.0.1:1", "10.0.0.2:1")
+    assert table[1] == FORGOTTEN
+    assert table.forgotten == sum(table[pair] == FORGOTTEN for pair in range(102)) > 70
     assert table.paths(keys([quiet])).tolist() == [2 * 102]
 
 
@@ -93,11 +94,11 @@ def test_forgetting_in_the_middle_of_a_batch_is_no_different() -> None:
     pairs = [(n * n % 31, 99) for n in range(300)]
 
     together = [path for at in range(0, 300, 50) for path in table.paths(keys(pairs[at : at + 50])).tolist()]
-    named = [table.ends[path >> 1] for path in table.paths(keys(pairs[-5:])).tolist()]
+    named = [table[path >> 1] for path in table.paths(keys(pairs[-5:])).tolist()]
 
     assert named == [Ends(f"10.0.0.{a}:1", "10.0.0.99:1") for a, _ in pairs[-5:]]
     assert len(together) == 300
-    assert all(by_one.ends[by_one.paths(keys([pair]))[0] >> 1] != FORGOTTEN for pair in pairs)
+    assert all(by_one[by_one.paths(keys([pair]))[0] >> 1] != FORGOTTEN for pair in pairs)
 
 
 def test_forgetting_is_reported() -> None:
