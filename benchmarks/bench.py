@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.inputs import INPUTS, Input
-from benchmarks.measure import Command, first_line_ms, found, in_turn, kshark, memory_over_time, run, to_head_ms
+from benchmarks.measure import Command, first_line_ms, found, in_turn, kshark, run, to_head_ms, watched
 from benchmarks.places import ROOT, WORK
 from benchmarks.results import Compared, Figure, Results
 from benchmarks.rows import ROWS, commands_of
@@ -22,6 +22,7 @@ HELP_MS = 150.0
 #: Huge files: sizes in MB, and what the time of the larger one may be over ten times that of the smaller.
 HUGE = (500, 5000)
 LINEAR = 1.1
+HUGE_ROUNDS = 3
 #: Rounds of the largest input, which takes longest.
 LARGE_ROUNDS = 2
 
@@ -35,16 +36,17 @@ class Bench:
     only: list[str] | None = None
     huge: bool = False
     results: Results = field(init=False)
-    peak_mb: dict[str, float] = field(default_factory=dict)
+    #: By command and input.
+    peaks_mb: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def run(self) -> Results:
         self.results = Results(self.rounds)
         for traffic in INPUTS.values():
             if self.only is None or traffic.name in self.only:
                 self._input(traffic)
-        if self.peak_mb:
-            name, peak = max(self.peak_mb.items(), key=lambda pair: pair[1])
-            self._figure(f"peak memory of read, the highest of all inputs ({name})", peak, "MB", MEMORY_MB)
+        for what, peaks in self.peaks_mb.items():
+            name, peak = max(peaks.items(), key=lambda pair: pair[1])
+            self._figure(f"peak memory of {what}, the highest of all inputs ({name})", peak, "MB", MEMORY_MB)
         if self.only is None:
             self._start()
             self._others()
@@ -68,9 +70,10 @@ class Bench:
                     self.results.compared.append(Compared.of(row, runs[row.own], runs[row.peer]))
                 else:
                     self.results.left_out.append(f"{row.input}, {row.what}: the peer ({row.peer}) is not here")
-        self.peak_mb[traffic.name] = max(
-            one.memory_mb for name, own in runs.items() if "tshark" not in name and name != "export" for one in own
-        )
+        for name, command in commands.items():
+            if "tshark" not in name:
+                peaks = self.peaks_mb.setdefault(command[1], {})
+                peaks[traffic.name] = max([peaks.get(traffic.name, 0.0), *(one.memory_mb for one in runs[name])])
 
     def _path(self, traffic: Input) -> Path:
         path = traffic.path(traffic.quick_megabytes if self.quick else traffic.megabytes)
@@ -120,12 +123,12 @@ class Bench:
     def _huge(self) -> None:
         """Ten times the file takes ten times as long, and no more memory."""
         small, large = (str(INPUTS["large"].path(size)) for size in HUGE)
-        own = [run(kshark("read", "-T", "json", file)) for file in (small, large)]
-        share = own[1].cpu_s / own[0].cpu_s / (HUGE[1] / HUGE[0])
+        own = [run(kshark("read", "-T", "json", small)) for _ in range(HUGE_ROUNDS)]
+        whole, series = watched(kshark("read", "-T", "json", large))
+        share = whole.cpu_s / min(one.cpu_s for one in own) / (HUGE[1] / HUGE[0])
         self._figure(f"CPU time of {HUGE[1]} MB over ten times that of {HUGE[0]} MB", share, "", LINEAR)
-        self._figure(f"peak memory at {HUGE[1]} MB", own[1].memory_mb, "MB", MEMORY_MB)
-        command = kshark("read", "-T", "json", large)
-        self.results.series[f"Resident MB, each second of reading {HUGE[1]} MB"] = memory_over_time(command)
+        self._figure(f"peak memory at {HUGE[1]} MB", whole.memory_mb, "MB", MEMORY_MB)
+        self.results.series[f"Resident MB, each second of reading {HUGE[1]} MB"] = series
 
     def _module(self, name: str, *arguments: str) -> str:
         """What another benchmark of this folder prints."""

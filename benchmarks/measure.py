@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,12 +36,31 @@ def found(program: str) -> str | None:
 def run(command: Command) -> Run:
     """One run, its output thrown away. Raises SystemExit when it fails (exit code 1 is `check` that found something)."""
     begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = _started(command)
     _, status, usage = os.wait4(process.pid, 0)
+    return _ended(process, status, usage, begin)
+
+
+def watched(command: Command, every_s: float = 1.0) -> tuple[Run, list[float]]:
+    """One run, and the resident MB of its process (not its children) while it ran."""
+    begin, seen = time.perf_counter(), []
+    process = _started(command)
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        told = Path(f"/proc/{process.pid}/statm").read_text().split()
+        seen.append(int(told[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
+        time.sleep(every_s)
+    return _ended(process, *ended[1:], begin), seen
+
+
+def _started(command: Command) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _ended(process: subprocess.Popen[bytes], status: int, usage: resource.struct_rusage, begin: float) -> Run:
     wall = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1):
-        raise SystemExit(f"exit {process.returncode}: {' '.join(command)}")
+        raise SystemExit(f"exit {process.returncode}: {process.args!r}")
     return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
@@ -73,15 +93,3 @@ def to_head_ms(command: Command) -> float:
         assert process.stdout is not None
         process.stdout.close()
     return (time.perf_counter() - begin) * 1000
-
-
-def memory_over_time(command: Command, every_s: float = 1.0) -> list[float]:
-    """Resident MB of the process (not its children), looked at regularly while it runs."""
-    seen = []
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        status = Path(f"/proc/{process.pid}/status")
-        while process.poll() is None:
-            lines = [line for line in status.read_text().splitlines() if line.startswith("VmRSS:")]
-            seen += [int(line.split()[1]) / 1024 for line in lines]
-            time.sleep(every_s)
-    return seen
