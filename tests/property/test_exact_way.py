@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -25,6 +26,15 @@ FAST = (
     ("<FetchResponse version 16>", "read"),
     ("kshark/records/columns.py", "Columns.read"),
 )
+#: What a consumer may ask for.
+ASKED = (
+    Options(),
+    Options(embedded=True),
+    Options(payload=False),
+    Options(records=False),
+    Options(bodies=frozenset((0, 1, 78))),
+    Options(kafka_ports=frozenset((9092, 20092))),
+)
 #: Packets of a capture that the quick test takes, and captures it takes with each mutation.
 WINDOW = 300
 SAMPLE = 6
@@ -36,8 +46,8 @@ def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
 
 
 def assert_both_ways_agree(packets: list[Packet], random: Random) -> None:
-    batches = batches_of(packets, random)
-    assert told(batches) == told(batches, Options(exact=True))
+    batches, options = batches_of(packets, random), random.choice(ASKED)
+    assert told(batches, options) == told(batches, replace(options, exact=True))
 
 
 @pytest.mark.parametrize("exact", [False, True])
