@@ -2,7 +2,7 @@
 
     python -m benchmarks [--quick] [--rounds N] [--only INPUT] [--huge]
 
-Prints a table; a full run also writes benchmarks/RESULTS.md and results.json.
+Prints a table; a full run of 5 rounds or more also writes benchmarks/RESULTS.md and results.json.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from benchmarks.inputs import INPUTS
 from benchmarks.report import markdown, table
 
 HERE = Path(__file__).resolve().parent
+ROUNDS = 5
 
 
 def main() -> None:
@@ -25,10 +26,10 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=sorted(INPUTS), help="only this input (repeatable); nothing written")
     parser.add_argument("--huge", action="store_true", help="5 GB beside 0.5 GB too: time, and memory over time")
     asked = parser.parse_args()
-    bench = Bench(quick=asked.quick, rounds=asked.rounds or (1 if asked.quick else 5), only=asked.only, huge=asked.huge)
+    bench = Bench(quick=asked.quick, rounds=asked.rounds or (1 if asked.quick else ROUNDS), only=asked.only, huge=asked.huge)
     results = bench.run()
     print(table(results))
-    if not asked.quick and not asked.only:
+    if not asked.quick and not asked.only and bench.rounds >= ROUNDS:
         (HERE / "RESULTS.md").write_text(markdown(results))
         (HERE / "results.json").write_text(json.dumps(results.plain(), indent=1) + "\n")
 

@@ -90,7 +90,7 @@ class Bench:
         size = f"{Path(path).stat().st_size / 1e6:.0f} MB"
         self._figure(f"first line of read on {size}, wall time", min(first_line_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
         self._figure(f"read -c 10 on {size}, wall time", min(run(few).wall_s for _ in range(least)) * 1000, "ms", FIRST_LINE_MS)
-        self._figure(f"read | head -1 on {size}, wall time", min(to_head_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
+        self._figure(f"read piped to head -1 on {size}, wall time", min(to_head_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
 
     def _others(self) -> None:
         """What has no target: the floor of reading packets at all, other decoders, the stages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import kshark
 from benchmarks.conversations import OLD_VERSIONS, ZSTD, Shape, converse
 from benchmarks.inputs import INPUTS
 from benchmarks.making import late, make
-from benchmarks.measure import Run
+from benchmarks.measure import Command, Run, found
 from benchmarks.repeating import continued
 from benchmarks.report import markdown, table
 from benchmarks.results import Compared, Figure, Results
@@ -45,6 +46,26 @@ def test_producers_and_consumers_are_read_without_a_weird(shape: Shape, tmp_path
     records = list(records_of(path))
     assert len(records) > 100
     assert all(record["value"] for record in records)
+
+
+@pytest.mark.tshark
+def test_tshark_reads_old_versions_to_the_last_field_even_where_segments_come_late(tmp_path: Path) -> None:
+    if found("tshark") is None:
+        pytest.skip("tshark is not installed")
+    path = tmp_path / "talk.pcap"
+    with path.open("wb") as out:
+        converse(Wire(out), SMALL["old"], SIZE, late(seed=1))
+    traffic = INPUTS["reordered"]
+    keys = [printed(command(name, traffic, str(path))) for name in ("fields", "tshark fields")]
+    assert keys[0] == keys[1] != ""
+    told = printed(command("tshark json", traffic, str(path)))
+    assert "malformed" not in told.lower()
+    assert told.count('"kafka.message_value"') == printed(command("json", traffic, str(path))).count('"value":')
+
+
+def printed(line: Command | None) -> str:
+    assert line is not None
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
 
 def records_of(path: Path) -> list[dict[str, object]]:
