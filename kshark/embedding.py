@@ -40,7 +40,9 @@ class Embedding:
         self._records = records
         self._requests: dict[Any, _Plan | None] = {}
         self._responses: dict[Any, _Plan | None] = {}
-        self._told_full = False
+        self._limit: Weird | None = None
+        #: Whether the limit of names was told.
+        self.told_full = False
 
     def open(self, page: list[Event]) -> list[Event]:
         """The page, whose messages have what they hold beside it."""
@@ -58,9 +60,9 @@ class Embedding:
                 if plan is not None:
                     self._message(plan, answer, asked.body)
         self._records.controls = False
-        if self.names.full and not self._told_full:
-            self._told_full = True
-            page.append(_names_limit(page))
+        if self._limit is not None:
+            page.append(self._limit)
+            self._limit = None
         return page
 
     def _plan(self, plans: dict[Any, _Plan | None], message: Message) -> _Plan | None:
@@ -84,6 +86,9 @@ class Embedding:
         if plan.places:
             asked = None if request is UNSET else request
             self._attach(message, companions(plan.places, body, request=asked, names=known, registry=self._registry))
+        if self.names.full and not self.told_full:
+            self.told_full = True
+            self._limit = Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids")
 
     def _attach(self, message: Message, found: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}
@@ -105,8 +110,3 @@ def _mark(message: Message, faults: Mapping[str, str]) -> None:
     message.weird = list(dict.fromkeys((*before, *faults)))
     told = [] if isinstance(message.detail, UnsetType) else [message.detail]
     message.detail = "; ".join([*told, *(f"{code}: {detail}" for code, detail in faults.items())])
-
-
-def _names_limit(page: list[Event]) -> Weird:
-    last = next(event for event in reversed(page) if isinstance(event, Message))
-    return Weird("NAMES_LIMIT", "exchange", last.packet, last.time_ns, f"{limits.TOPICS} topic ids")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -36,9 +37,10 @@ def pairs(root: Field, version: int) -> tuple[Pair, ...]:
     )
 
 
-def _has_pairs(field: Field) -> bool:
+def has_pairs(field: Field) -> bool:
+    """Whether there are pairs in it in any version."""
     inner = field.element or field
-    return bool(field.name_in) or any(map(_has_pairs, inner.fields))
+    return bool(field.name_in) or any(map(has_pairs, inner.fields))
 
 
 class TopicNames:
@@ -63,7 +65,7 @@ class TopicNames:
     def teaches(self, api_key: Any, kind: str) -> bool:
         """Whether messages of that API and direction pair ids and names in any version."""
         api = self._registry.api(api_key) if isinstance(api_key, int) else None
-        return api is not None and _has_pairs((api.request if kind == "request" else api.response).root)
+        return api is not None and has_pairs((api.request if kind == "request" else api.response).root)
 
     def learn(self, message: Message) -> None:
         """Takes what a message's body pairs."""
@@ -81,6 +83,21 @@ class TopicNames:
             self._take(found, opened["data"], packet)
         elif "body" in opened:
             self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
+
+    def tell(self, topic_id: str, name: str, packet: int) -> None:
+        """Takes a name told by that packet; the first one told of an id stays."""
+        if topic_id in self._since:
+            return
+        if len(self._since) >= limits.TOPICS:
+            self.full = True
+            return
+        self.known[topic_id] = name
+        self._since[topic_id] = packet
+
+    def latest(self, count: int) -> list[tuple[str, str, int]]:
+        """The ids told last, the oldest of them first, with their names and the packets that told them."""
+        ids = [*islice(reversed(self.known), count)][::-1]
+        return [(topic_id, self.known[topic_id], self._since[topic_id]) for topic_id in ids]
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
         layout = self._registry.structure(name)
@@ -108,13 +125,7 @@ class TopicNames:
                 topic_id, name = _get(owner, pair.id), _get(owner, pair.name)
                 if not isinstance(topic_id, str) or not isinstance(name, str) or topic_id == _NONE or not name:
                     continue
-                if topic_id in self._since:
-                    continue
-                if len(self._since) >= limits.TOPICS:
-                    self.full = True
-                    return
-                self.known[topic_id] = name
-                self._since[topic_id] = packet
+                self.tell(topic_id, name, packet)
 
 
 def _get(owner: Any, name: str) -> Any:

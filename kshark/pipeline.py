@@ -39,49 +39,64 @@ class Options:
     exact: bool = False
 
 
+class Front:
+    """The stages in which connections meet: packets to frames and events, in the one time line."""
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        self.link = Link(exact=options.exact)
+        self.framing = Framing(registry.knows, options.kafka_ports, exact=options.exact)
+
+    def feed(self, item: PacketBatch | Weird) -> list[Event]:
+        if isinstance(item, Weird):
+            return [item]
+        segments, weirds = self.link.feed(item)
+        if segments is None:
+            return [*weirds]
+        return [*weirds, *self.framing.feed(segments, self.link.ends)]
+
+    def close(self) -> list[Event]:
+        return [*self.link.close(), *self.framing.close()]
+
+
+class Back:
+    """The stages for which connections are apart: frames and events to pages, lists of events in time line order."""
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        records = make_reader(options.records, options.payload, exact=options.exact)
+        self._exchange = ExchangeStage(Decoders(registry, records, options.bodies, exact=options.exact), records)
+        self.embedding: Embedding | None = None
+        if options.embedded:
+            from kshark.embedding import Embedding  # what nobody shows is not even imported
+
+            self.embedding = Embedding(registry, records)
+
+    def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        pages = self._pages(events)
+        return pages if self.embedding is None else map(self.embedding.open, pages)
+
+    def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        for event in events:
+            yield from self._exchange.feed(event)
+        yield from self._exchange.turn()
+
+
 class Engine:
     """All stages of one capture. `feed` takes what a capture source yields, gives pages: lists of events in time line order."""
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        exact = asked.exact
-        records = make_reader(asked.records, asked.payload, exact=exact)
-        self.link = Link(exact=exact)
-        self._framing = Framing(registry.knows, asked.kafka_ports, exact=exact)
-        self._exchange = ExchangeStage(Decoders(registry, records, asked.bodies, exact=exact), records)
-        self._embedding: Embedding | None = None
-        if asked.embedded:
-            from kshark.embedding import Embedding  # what nobody shows is not even imported
-
-            self._embedding = Embedding(registry, records)
+        self.front = Front(asked, registry)
+        self.back = Back(asked, registry)
+        self.link = self.front.link
 
     @property
     def names(self) -> TopicNames | None:
         """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
-        return None if self._embedding is None else self._embedding.names
+        return None if self.back.embedding is None else self.back.embedding.names
 
     def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
-        if isinstance(item, Weird):
-            yield [item]
-            return
-        segments, weirds = self.link.feed(item)
-        if weirds:
-            yield list(weirds)
-        if segments is not None:
-            yield from self._told(self._framing.feed(segments, self.link.ends))
+        return self.back.feed(self.front.feed(item))
 
     def close(self) -> Iterator[list[Event]]:
-        held: list[Event] = list(self.link.close())
-        if held:
-            yield held
-        yield from self._told(self._framing.close())
-
-    def _told(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        pages = self._pages(events)
-        return pages if self._embedding is None else map(self._embedding.open, pages)
-
-    def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        for event in events:
-            yield from self._exchange.feed(event)
-        yield from self._exchange.turn()
+        return self.back.feed(self.front.close())

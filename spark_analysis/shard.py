@@ -62,7 +62,7 @@ def sharded_pages(files: Sequence[str], options: Options, shard: int, shards: in
     """The events of one share of the connections."""
     engine: Any = Engine(options)
     if shards > 1:
-        engine._framing = Share(engine._framing, shard, shards)
+        engine.front.framing = Share(engine.front.framing, shard, shards)
     for item in open_captures(list(files)):
         for page in engine.feed(item):
             yield page if shard == 0 else [event for event in page if not (isinstance(event, Weird) and event.flow is None)]

@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.tables"),
     ("kshark.output", "kshark.face"),
+    ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),
     ("spark_analysis",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -73,6 +74,13 @@ def add_captures(parser: Parser) -> None:
     parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
 
 
+def add_jobs(parser: Parser) -> None:
+    """`--jobs`."""
+    parser.add_argument(
+        "--jobs", type=jobs, default=1, metavar="N", help="decode in N processes (auto: one a core); the output is the same to the byte"
+    )
+
+
 def add_format(parser: Parser, *formats: str) -> None:
     """`-T`, text unless told."""
     parser.add_argument("-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)")
@@ -89,6 +97,16 @@ def count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is no number from 1')
     return int(text)
+
+
+def jobs(text: str) -> int:
+    """An argument that is a number of processes; `auto` or 0: one for each core."""
+    if text not in ("auto", "0"):
+        try:
+            return count(text)
+        except argparse.ArgumentTypeError:
+            raise argparse.ArgumentTypeError(f'"{text}" is no number of processes; write 2, or auto for one a core') from None
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ports(args: argparse.Namespace) -> frozenset[int]:

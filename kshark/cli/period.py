@@ -54,9 +54,14 @@ class Period:
             if text is not None:
                 time_of(text, 0)
 
+    @property
+    def begin_ns(self) -> int:
+        """What happened before is not told."""
+        return -(1 << 62) if self._bounds is None else self._bounds[0]
+
     def shows(self, time_ns: int) -> bool:
         """Whether what happened then is told."""
-        return self._bounds is None or time_ns >= self._bounds[0]
+        return time_ns >= self.begin_ns
 
     def clip(self, batch: PacketBatch) -> PacketBatch | None:
         """The packets before the period's end; None where there are none."""

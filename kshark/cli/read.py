@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 
 from kshark.cli.apis import registry
-from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
+from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, add_payload, count
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Message
@@ -40,16 +41,19 @@ def arguments(parser: Parser) -> None:
     )
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
     add_payload(parser)
+    add_jobs(parser)
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     printer = printing(args, sink)
     for source in sources(args, options(args), printing=True):
-        write = printer(source.names)
         if args.each and args.format == "text" and not args.quiet:
             sink.text(f"== {source.name}\n")
-        _print(source, args, write)
+        if args.jobs > 1 and args.count is None:  # -c stops in the middle of what others would be doing
+            _print_of_many(source, args, sink)
+        else:
+            _print(source, args, printer(source.names))
         print_notes(source, heading=args.each)
     return 0
 
@@ -82,8 +86,16 @@ def _print(source: Source, args: Namespace, write: Print) -> None:
             return
 
 
-def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print]:
-    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own."""
+def _print_of_many(source: Source, args: Namespace, sink: Sink) -> None:
+    from kshark.cli.jobs import printed  # multiprocessing, 15 ms
+
+    with closing(printed(source, args, sink)) as batches:
+        for pieces in batches:
+            sink.bytes(pieces)
+
+
+def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> Callable[[TopicNames | None], Print]:
+    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own. `lines`: they are made already."""
     if args.fields and args.format != "fields":
         raise UsageError("-e needs -T fields")
     known = registry(args)
@@ -99,7 +111,7 @@ def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print
         case _ if args.verbose:
             return lambda names: partial(_trees, sink, Trees(known, names))
         case _:
-            return lambda names: partial(_lines, sink, MessageLines(known, sink.width, names))
+            return lambda names: partial(_lines, sink, lines or MessageLines(known, sink.width, names))
 
 
 def _trees(sink: Sink, trees: Trees, messages: Sequence[Message]) -> None:

@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final
 
 from kshark.capture.captures import expand, open_captures
@@ -21,7 +21,7 @@ from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
 from kshark.output.units import number
-from kshark.pipeline import Engine, Options
+from kshark.pipeline import Back, Front, Options
 
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
@@ -40,7 +40,9 @@ class Source:
         self.notes = Notes()
         #: Packets that were read, those behind the period not counted.
         self.packets = 0
-        self._options = replace(options, kafka_ports=ports(args))
+        self.options = replace(options, kafka_ports=ports(args))
+        #: File and frame of a packet, where there are several files.
+        self.locate: Locate | None = None
         self._registry = registry(args)
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
@@ -53,35 +55,46 @@ class Source:
         """Whether that moment lies behind `--since`."""
         return self._period.shows(time_ns)
 
+    @property
+    def begin_ns(self) -> int:
+        """What happened before is not told; known when the first packet was read."""
+        return self._period.begin_ns
+
     @cached_property
-    def _engine(self) -> Engine:
-        return Engine(self._options, self._registry)
+    def _back(self) -> Back:
+        return Back(self.options, self._registry)
 
     @property
     def names(self) -> TopicNames | None:
         """Names of topic ids, as they come to be known; None where nobody asked for them."""
-        return self._engine.names
+        return None if self._back.embedding is None else self._back.embedding.names
 
     def __iter__(self) -> Iterator[list[Event]]:
+        for events in self.framed():
+            yield from map(self._noted, self._back.feed(events))
+
+    def framed(self) -> Iterator[list[Event]]:
+        """The time line before anything is decoded, batch by batch."""
         captures = open_captures(self.files)
-        engine = self._engine
-        locate = captures.numbering.locate if len(captures.names) > 1 else None
+        self.locate = captures.numbering.locate if len(captures.names) > 1 else None
+        front = Front(self.options, self._registry)
         try:
             for item in captures:
                 part = self._period.clip(item) if isinstance(item, PacketBatch) else item
                 if part is not None:
                     self.packets += len(part.number) if isinstance(part, PacketBatch) else 0
-                    yield from map(partial(self._noted, locate), engine.feed(part))
+                    yield front.feed(part)
                 self._progress.show(self.packets, self.notes.messages, captures.bytes_read, captures.bytes_total)
                 if self._period.over:
                     break
-            yield from map(partial(self._noted, locate), engine.close())
+            yield front.close()
         finally:
             self._progress.clear()
 
-    def _noted(self, locate: Locate | None, page: list[Event]) -> list[Event]:
+    def _noted(self, page: list[Event]) -> list[Event]:
         """The page, counted; of several files its messages say which one they came from."""
         self.notes.add(page)
+        locate = self.locate
         if locate is not None:
             for event in page:
                 if isinstance(event, Message) and (place := locate(event.packet)) is not None:

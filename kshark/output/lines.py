@@ -21,6 +21,8 @@ _WIDE: Final = 140
 _VERY_WIDE: Final = 190
 #: Columns below which even correlation ids and microseconds have no room.
 _NARROW: Final = 100
+#: Columns for an API's name and version; longer ones push what follows.
+_API_WIDTH: Final = 22
 
 
 class MessageLines:
@@ -33,11 +35,28 @@ class MessageLines:
         self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of the columns; to be set where lines of other processes stand between."""
+        return self._number, self._client, self._broker, self._api
+
+    @widths.setter
+    def widths(self, widths: tuple[int, ...]) -> None:
+        self._number, self._client, self._broker, self._api = widths
+
+    def measure(self, message: Message) -> tuple[int, ...]:
+        """The widths once the message has its line; nothing of its body is needed."""
+        self._number = max(self._number, len(str(message.packet)))
+        self._client = max(self._client, len(message.client))
+        self._broker = max(self._broker, len(message.broker))
+        if isinstance(message.version, int):
+            self._api = max(self._api, min(len(_api(message)), _API_WIDTH))
+        return self.widths
+
     def of(self, message: Message) -> Line:
-        number = str(message.packet)
-        self._number = max(self._number, len(number))
+        self.measure(message)
         line: Line = [
-            (number.rjust(self._number) + " ", DIM),
+            (str(message.packet).rjust(self._number) + " ", DIM),
             (clock(message.time_ns, 3 if self._narrow else 6) + " ", DIM),
             *self._ends(message, _ARROWS[message.kind]),
             *self._what(message),
@@ -62,8 +81,6 @@ class MessageLines:
         style = RESPONSE if message.kind == "response" else REQUEST
         if not self._wide:
             return [(f"{message.flow:>3} ", DIM), (arrow + " ", style)]
-        self._client = max(self._client, len(message.client))
-        self._broker = max(self._broker, len(message.broker))
         return [
             (message.client.rjust(self._client), DIM),
             (f" {arrow} ", style),
@@ -73,9 +90,12 @@ class MessageLines:
     def _what(self, message: Message) -> Line:
         if not isinstance(message.version, int):
             return [("frame" if message.kind == "unknown" else message.kind, NOTE), (f" {size(message.size)}", DIM)]
-        name = message.api if isinstance(message.api, str) else f"api {message.api_key}"
-        text = f"{name} v{message.version}"
+        text = _api(message)
         if self._narrow:
             return [(text, API)]
-        self._api = max(self._api, min(len(text), 22))
         return [(text.ljust(self._api), API), (f" #{message.correlation_id}", DIM)]
+
+
+def _api(message: Message) -> str:
+    name = message.api if isinstance(message.api, str) else f"api {message.api_key}"
+    return f"{name} v{message.version}"

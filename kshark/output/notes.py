@@ -50,13 +50,28 @@ class Notes:
         for code in message.weird:
             self._weirds[code] += 1
             self._sizes[code] += message.size
-            self._first.setdefault(code, f"packet {message.packet}" + (f" ({message.api})" if isinstance(message.api, str) else ""))
+            if code not in self._first:
+                self.first(code, example(message))
 
     def _weird(self, weird: Weird) -> None:
         self._weirds[weird.code] += 1
         self._sizes[weird.code] += weird.size
-        place = f"packet {weird.packet}" if weird.packet else ""
-        self._first.setdefault(weird.code, safe(f"{place}{': ' if place and weird.detail else ''}{weird.detail}"))
+        if weird.code not in self._first:
+            self.first(weird.code, example(weird))
+
+    def first(self, code: str, text: str) -> None:
+        """Keeps that as the code's example, unless there is one."""
+        self._first.setdefault(code, text)
+
+    def codes(self) -> set[str]:
+        """The codes that were counted."""
+        return self._weirds.keys() - ()
+
+    def join(self, other: Notes) -> None:
+        """Adds what another process counted of messages and weirds; which example is the first one it cannot know."""
+        self.messages += other.messages
+        self._weirds.update(other._weirds)
+        self._sizes.update(other._sizes)
 
     def lines(self) -> Iterator[Line]:
         """Nothing where nothing is worth a note: every connection was Kafka, and whole."""
@@ -82,6 +97,14 @@ class Notes:
         if self._first[code]:
             line.append((f" First: {self._first[code]}", DIM))
         return line
+
+
+def example(event: Message | Weird) -> str:
+    """Where something odd was seen."""
+    if isinstance(event, Message):
+        return f"packet {event.packet}" + (f" ({event.api})" if isinstance(event.api, str) else "")
+    place = f"packet {event.packet}" if event.packet else ""
+    return safe(f"{place}{': ' if place and event.detail else ''}{event.detail}")
 
 
 def _severity(code: str) -> str:

@@ -34,6 +34,12 @@ class Sink:
             self._stream.buffer.write(json_lines(objects))
             self._stream.flush()
 
+    def bytes(self, pieces: Iterable[bytes]) -> None:
+        """What another sink of the same kind has written."""
+        self._stream.flush()
+        self._stream.buffer.write(b"".join(pieces))
+        self._stream.flush()
+
     def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:
         """Text lines; `crop` cuts them at the edge of a terminal."""
         terminal = self._terminal

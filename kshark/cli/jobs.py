@@ -1,0 +1,109 @@
+"""`--jobs`: messages decoded and printed by several processes, in the order and to the byte as by one."""
+
+from __future__ import annotations
+
+import io
+import sys
+from argparse import Namespace
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import TextIO
+
+from kshark.cli.apis import registry
+from kshark.cli.source import Source
+from kshark.model import Event, Message
+from kshark.names import TopicNames
+from kshark.output.lines import MessageLines
+from kshark.output.sink import Sink
+from kshark.parallel import Crew, Learner, Sharing, Worker, merged
+from kshark.pipeline import Back, Options
+
+
+class Captured(io.TextIOWrapper):
+    """What another stream would be sent, kept: what is written to it looks the same."""
+
+    def __init__(self, encoding: str | None, errors: str | None, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding, errors=errors, write_through=True, newline="")
+        self._terminal = terminal
+
+    @classmethod
+    def like(cls, stream: TextIO) -> partial[Captured]:
+        """How one like that stream is made, in another process too."""
+        return partial(cls, stream.encoding, stream.errors, stream.isatty())
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        self.flush()
+        kept = self.buffer
+        assert isinstance(kept, io.BytesIO)
+        data = kept.getvalue()
+        kept.seek(0)
+        kept.truncate()
+        return data
+
+
+class Pieces:
+    """Prints messages to memory; what is made is a list of them, each as it is printed."""
+
+    def __init__(self, args: Namespace, stream: Captured, names: TopicNames | None, file: str | None) -> None:
+        from kshark.cli.read import printing
+
+        self._stream = stream
+        sink = Sink(stream)
+        self._lines = text_lines(args, sink, names)
+        self._write = printing(args, sink, self._lines)(names)
+        #: Of a page printed at once every line is a message.
+        self._at_once = args.format != "text"
+        self._quiet = args.quiet
+        self._file = file
+        self._pieces: list[bytes] = []
+
+    def page(self, page: list[Event], since_ns: int) -> None:
+        if self._quiet:
+            return
+        messages = [event for event in page if isinstance(event, Message) and event.time_ns >= since_ns]
+        if self._file is not None:
+            for message in messages:
+                message.file = self._file
+        if self._at_once:
+            self._write(messages)
+            self._pieces += self._stream.take().splitlines(keepends=True)
+        else:
+            for message in messages:
+                self._write([message])
+                self._pieces.append(self._stream.take())
+
+    def widths(self, widths: tuple[int, ...]) -> None:
+        if self._lines is not None:
+            self._lines.widths = widths
+
+    def made(self) -> list[bytes]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+
+def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> MessageLines | None:
+    """The lines of `-T text`, None where another form is asked for."""
+    return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
+
+
+def printed(source: Source, args: Namespace, sink: Sink) -> Generator[Iterator[bytes], None, None]:
+    """Batch by batch the messages of a capture as they are to be printed; counts the source's notes."""
+    options = source.options
+    lines = text_lines(args, sink)
+    measure = lines.measure if lines is not None and not args.quiet else None
+    learner = Learner(options, registry(args), measure) if options.embedded else None
+    hire = partial(_hire, args, options, Captured.like(sys.stdout), source.name if args.each else None)
+    with Crew(args.jobs, hire) as crew:
+        sharing = Sharing(args.jobs)
+        for batch in merged(source.framed(), crew, sharing, learner, source.notes, lambda: source.begin_ns, lambda: source.locate):
+            yield iter(()) if args.quiet else batch.in_order()
+
+
+def _hire(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
+    back = Back(options, registry(args))
+    names = None if back.embedding is None else back.embedding.names
+    return Worker(back, Pieces(args, stream(), names, file))
