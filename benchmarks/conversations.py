@@ -21,6 +21,7 @@ from kshark.registry import Registry
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+API_VERSIONS: Final = 18
 BROKER: Final = "10.0.0.9:9092"
 
 
@@ -28,6 +29,7 @@ BROKER: Final = "10.0.0.9:9092"
 class Shape:
     """Versions, and how messages are filled: partitions of a message, records of a batch, sizes of values, codecs."""
 
+    api_versions: int
     produce: int
     fetch: int
     partitions: tuple[int, int]
@@ -41,10 +43,10 @@ class Shape:
 
 #: What tshark 4.0 reads to the last field: Produce v3, Fetch v4, and the codecs that it opens.
 OLD_VERSIONS: Final = Shape(
-    3, 4, (1, 2), (1, 9), (60, 120, 250, 500, 500, 1_000, 2_000), ("none", "none", "none", "snappy", "lz4", "gzip"), 300
+    1, 3, 4, (1, 2), (1, 9), (60, 120, 250, 500, 500, 1_000, 2_000), ("none", "none", "none", "snappy", "lz4", "gzip"), 300
 )
 #: As clients of today send them under load: full batches, compressed with zstd (Produce from v7, Fetch from v10: KIP-110).
-ZSTD: Final = Shape(10, 12, (1, 2), (100, 500), (120, 250, 500, 1_000, 1_000, 2_000, 4_000), ("zstd",), 40)
+ZSTD: Final = Shape(3, 10, 12, (1, 2), (100, 500), (120, 250, 500, 1_000, 1_000, 2_000, 4_000), ("zstd",), 40)
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,14 @@ class Frame:
 
 
 def converse(wire: Wire, shape: Shape, until_bytes: int, order: Order = in_order) -> None:
-    """Half of the connections produce, the others fetch; a single one does both. Ends each connection properly."""
+    """Half of the connections produce, the others fetch; a single one does both. Each begins with ApiVersions and ends properly."""
     exchanges = {key: cycle(list(made)) for key, made in ((PRODUCE, _produce(shape)), (FETCH, _fetch(shape)))}
     connections = [Connection(wire, f"10.0.0.{10 + n}:{50_000 + n}", BROKER, order) for n in range(shape.connections)]
     for connection in connections:
         connection.open()
-    turn = 0
+        for side, message in enumerate(_api_versions(shape)):
+            connection.send(side, message.data)
+    turn = 1
     while wire.written < until_bytes:
         for n, connection in enumerate(connections):
             request, response = next(exchanges[(n + turn if shape.connections == 1 else n) % 2])
@@ -79,6 +83,14 @@ def converse(wire: Wire, shape: Shape, until_bytes: int, order: Order = in_order
     for connection in connections:
         connection.close()
     wire.flush()
+
+
+def _api_versions(shape: Shape) -> tuple[Frame, Frame]:
+    request = {"client_software_name": "benchmark", "client_software_version": "1"} if shape.api_versions >= 3 else {}
+    known = ((PRODUCE, shape.produce), (FETCH, shape.fetch), (API_VERSIONS, shape.api_versions))
+    response = {"error_code": 0, "api_keys": [{"api_key": key, "min_version": 0, "max_version": most} for key, most in known]}
+    version = shape.api_versions
+    return _frame(API_VERSIONS, version, "request", request), _frame(API_VERSIONS, version, "response", response)
 
 
 def _produce(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
