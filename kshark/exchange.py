@@ -26,6 +26,9 @@ _REQUEST: Final = Struct(">iih").unpack_from
 _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
+#: One-way requests of a connection whose correlation ids are remembered.
+_ONE_WAY: Final = 64
+
 #: Numbers of the first and the last packet of a frame that took several.
 Packets = tuple[int, int] | UnsetType
 
@@ -47,7 +50,7 @@ class _Connection:
     broker: str
     open: deque[_Open] = field(default_factory=deque)
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
-    one_way: deque[int] = field(default_factory=lambda: deque(maxlen=64))
+    one_way: list[int] = field(default_factory=list)
     #: Raw tokens follow (SaslHandshake v0), and how many of the client's still wait for the broker's.
     raw: bool = False
     raw_open: int = 0
@@ -183,6 +186,7 @@ class ExchangeStage:
         if decoder.one_way is None or getattr(message.body, decoder.one_way[0], None) != decoder.one_way[1]:
             return False
         connection.one_way.append(correlation_id)
+        del connection.one_way[:-_ONE_WAY]
         self._page.append(Exchange(message, None, "one_way", connection.flow))
         return True
 

@@ -7,6 +7,7 @@ Source: Kafka protocol guide, "Common Request and Response Structure".
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
@@ -57,7 +58,7 @@ class Stream:
         self.skipped_from = 0
         self.unsure = 0
         #: Of the last requests packet number and correlation id in one integer; of answers the last one's.
-        self.ids: list[int] = []
+        self.ids = array("q")
         self.client_id: bytes | None = None
 
     def take(self, run: Run, index: int) -> None:
@@ -127,11 +128,9 @@ class Stream:
 
     def remember(self, requests: list[int], data: bytes, start: int) -> None:
         """Keeps the last frames' correlation ids, and the client id of the one at `start`."""
-        if not self.by_client:
-            self.ids = requests[-1:]
-            return
-        self.ids = [*self.ids, *requests][-REMEMBERED:]
-        if self.client_id is None:
+        self.ids.extend(requests)
+        del self.ids[: -REMEMBERED if self.by_client else -1]
+        if self.by_client and self.client_id is None:
             header = header_at(data, start - 4, _any_version)
             self.client_id = None if header is None else header.client_id
 

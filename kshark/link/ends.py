@@ -80,7 +80,7 @@ class EndsTable:
         place: Int64s = np.full(len(slot), -1, np.int64)
         asked: Int64s | slice = slice(None)
         while True:
-            row = self._slots[slot]
+            row = self._slots[slot].astype(np.int64)
             known = self._key[:, row]
             same = (known == key).all(axis=0)
             back = ~same & (known == _reversed(key)).all(axis=0) if not same.all() else np.zeros(len(same), bool)
@@ -116,10 +116,10 @@ class EndsTable:
             rows, slot = rows[left], (slot[left] + 1) & (len(self._slots) - 1)
 
     def _rebuild(self) -> None:
-        """Slots anew: four for each row there is room for."""
-        bits = (4 * len(self._number) - 1).bit_length()
+        """Slots anew: two for each row there is room for."""
+        bits = (2 * len(self._number) - 1).bit_length()
         self._shift = np.uint64(64 - bits)
-        self._slots: Int64s = np.full(1 << bits, -1, np.int64)
+        self._slots: NDArray[np.int32] = np.full(1 << bits, -1, np.int32)
         self._place(np.arange(self._count))
 
     def _forget(self) -> None:
