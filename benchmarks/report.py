@@ -20,8 +20,8 @@ def table(results: Results) -> str:
         )
     lines.append("")
     for figure in results.figures:
-        limit = "" if figure.limit is None else f"limit {figure.limit:g} {figure.unit}  {_verdict(figure)}"
-        lines.append(f"{figure.what:72}{figure.value:9.1f} {figure.unit:5}{limit}")
+        limit = "" if figure.limit is None else f"limit {figure.limit:g}  {_verdict(figure)}"
+        lines.append(f"{figure.what:72}{figure.shown:>12}  {limit}")
     lines += [f"left out: {reason}" for reason in results.left_out]
     for title, text in results.texts.items():
         lines += ["", title, text]
@@ -72,7 +72,7 @@ def _markdown(results: Results) -> Iterator[str]:
     yield "\n## Figures\n\n| what | value | limit | |\n|---|---:|---:|---|"
     for figure in results.figures:
         limit = ("", "") if figure.limit is None else (f"{figure.limit:g} {figure.unit}", _verdict(figure).lower())
-        yield f"| {figure.what} | {figure.value:.1f} {figure.unit} | {limit[0]} | {limit[1]} |"
+        yield f"| {figure.what} | {figure.shown} | {limit[0]} | {limit[1]} |"
     if results.left_out:
         yield "\n## Left out\n"
         yield from (f"- {reason}" for reason in results.left_out)

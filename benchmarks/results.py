@@ -57,6 +57,11 @@ class Figure:
     def met(self) -> bool:
         return self.limit is None or self.value <= self.limit
 
+    @property
+    def shown(self) -> str:
+        """Small numbers with two digits behind the point, large ones with none."""
+        return f"{self.value:.{2 if self.value < 10 else 0}f} {self.unit}".rstrip()
+
 
 @dataclass
 class Results:
