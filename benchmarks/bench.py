@@ -103,11 +103,11 @@ class Bench:
         else:
             self.results.left_out.append("the floor of reading packets: tcpdump is not here")
         self._duckdb(old)
-        for traffic in () if self.quick else (INPUTS[name] for name in ("old-versions", "share-rpc", "zstd")):
-            file = traffic.path(traffic.quick_megabytes)
-            self.results.texts[f"Stages on {file.name}"] = self._module("benchmarks.stages", str(file), "--rounds", "3")
         if not self.quick:
-            self.results.texts["Bodies: kshark's readers beside kio's"] = self._module("benchmarks.codec")
+            for traffic in (INPUTS[name] for name in ("old-versions", "share-rpc", "zstd")):
+                file = traffic.path(traffic.quick_megabytes)
+                self._module(f"Stages on {file.name}", "benchmarks.stages", str(file), "--rounds", "3")
+            self._module("Bodies: kshark's readers beside kio's", "benchmarks.codec")
 
     def _duckdb(self, path: Path) -> None:
         if self.results.machine["duckdb"] == "missing":
@@ -130,10 +130,13 @@ class Bench:
         self._figure(f"peak memory at {HUGE[1]} MB", whole.memory_mb, "MB", MEMORY_MB)
         self.results.series[f"Resident MB, each second of reading {HUGE[1]} MB"] = series
 
-    def _module(self, name: str, *arguments: str) -> str:
+    def _module(self, title: str, name: str, *arguments: str) -> None:
         """What another benchmark of this folder prints."""
         done = subprocess.run([sys.executable, "-m", name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-        return _anonymous(done.stdout.rstrip() or f"failed: {done.stderr.strip().splitlines()[-1:]}")
+        if done.returncode:
+            self.results.left_out.append(f"{title}: {name} failed: {' '.join(done.stderr.splitlines()[-1:])}")
+        else:
+            self.results.texts[title] = _anonymous(done.stdout.rstrip())
 
     def _figure(self, what: str, value: float, unit: str, limit: float | None = None) -> None:
         self.results.figures.append(Figure(what, value, unit, limit))
