@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Generator, Iterator
 from functools import partial
+from itertools import islice
 from typing import TextIO
 
 from kshark.cli.apis import registry
@@ -15,7 +16,7 @@ from kshark.model import Event, Message
 from kshark.names import TopicNames
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.parallel import Crew, Learner, Sharing, Worker, merged
+from kshark.parallel import Crew, Crossed, Learner, Parallel, Worker, telling_names
 from kshark.pipeline import Back, Options
 
 
@@ -91,19 +92,35 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
 
 
 def printed(source: Source, args: Namespace, sink: Sink) -> Generator[Iterator[bytes], None, None]:
-    """Batch by batch the messages of a capture as they are to be printed; counts the source's notes."""
+    """Batch by batch the messages of a capture as they are to be printed; counts the source's notes.
+
+    Text shows topics by name, whoever named them: that is learned ahead. Elsewhere it is enough to watch, where it can be done again.
+    """
+    options = source.options
+    learns = options.embedded and (args.format == "text" or not source.can_be_read_again)
+    done = 0
+    try:
+        for batch in _run(source, args, sink, learns=learns):
+            done += 1
+            yield batch
+    except Crossed:
+        source.rewind()
+        yield from islice(_run(source, args, sink, learns=True), done, None)
+
+
+def _run(source: Source, args: Namespace, sink: Sink, *, learns: bool) -> Iterator[Iterator[bytes]]:
     options = source.options
     lines = text_lines(args, sink)
     measure = lines.measure if lines is not None and not args.quiet else None
-    learner = Learner(options, registry(args), measure) if options.embedded else None
-    hire = partial(_hire, args, options, Captured.like(sys.stdout), source.name if args.each else None)
+    learner = Learner(options, registry(args), measure) if learns else None
+    telling = telling_names(registry(args)) if options.embedded and not learns else frozenset[str]()
+    hire = partial(_hire, args, options, telling, Captured.like(sys.stdout), source.name if args.each else None)
     with Crew(args.jobs, hire) as crew:
-        sharing = Sharing(args.jobs)
-        for batch in merged(source.framed(), crew, sharing, learner, source.notes, lambda: source.begin_ns, lambda: source.locate):
+        for batch in Parallel(crew, learner, source.notes).run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
             yield iter(()) if args.quiet else batch.in_order()
 
 
-def _hire(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
+def _hire(args: Namespace, options: Options, telling: frozenset[str], stream: partial[Captured], file: str | None) -> Worker:
     back = Back(options, registry(args))
     names = None if back.embedding is None else back.embedding.names
-    return Worker(back, Pieces(args, stream(), names, file))
+    return Worker(back, Pieces(args, stream(), names, file), telling)

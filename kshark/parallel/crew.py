@@ -35,6 +35,7 @@ class Crew:
 
     def __init__(self, jobs: int, hire: Callable[[], Worker]) -> None:
         context = _context()
+        self.jobs = jobs
         self._hands: list[_Hand] = []
         sys.stdout.flush()
         for _ in range(jobs):

@@ -114,6 +114,11 @@ class Sharing:
         #: Lessons of the batches so far that a process has not been told.
         self._untold: list[list[Lesson]] = [[] for _ in range(workers)]
 
+    def teach(self, lesson: Lesson) -> None:
+        """All processes are told with their next share."""
+        for untold in self._untold:
+            untold.append(lesson)
+
     def cut(self, events: Iterable[Event], lessons: Sequence[Lesson], since_ns: int, where: Where | None) -> tuple[Batch, dict[int, Share]]:
         """The batch, and the shares of the processes that have a part in it."""
         rows = _Rows()

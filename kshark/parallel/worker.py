@@ -34,19 +34,25 @@ class First(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What became of a share."""
+    """What became of a share. `taught`: names (id, name, packet) that were learned from it and tell what others hold; `known`: how many
+    are known in all."""
 
     what: Any
     notes: Notes
     firsts: list[First]
+    taught: list[tuple[str, str, int]]
+    known: int
 
 
 class Worker:
-    """Takes shares, in the order of their batches."""
+    """Takes shares, in the order of their batches. `telling`: names of topics that are reported when they are learned."""
 
-    def __init__(self, back: Back, maker: Maker) -> None:
+    def __init__(self, back: Back, maker: Maker, telling: frozenset[str] = frozenset()) -> None:
         self._back = back
         self._maker = maker
+        self._telling = telling
+        self._told: set[str] = set()
+        self._known = 0 if back.embedding is None else len(back.embedding.names.known)
         self._flows: dict[int, Flow] = {}
         self._codes: set[str] = set()
         if back.embedding is not None:
@@ -62,7 +68,15 @@ class Worker:
                 firsts += self._firsts(page, row, share)
             row += sum(isinstance(event, Message) for event in page)
             self._maker.page(page, share.since_ns)
-        return Made(self._maker.made(), notes, firsts)
+        return Made(self._maker.made(), notes, firsts, self._taught(), self._known)
+
+    def _taught(self) -> list[tuple[str, str, int]]:
+        if self._back.embedding is None:
+            return []
+        names = self._back.embedding.names
+        before, self._known = self._known, len(names.known)
+        latest = names.latest(self._known - before)
+        return [learned for learned in latest if learned[1] in self._telling and learned[0] not in self._told]
 
     def _pages(self, share: Share) -> Iterator[list[Event]]:
         flows = self._flows
@@ -94,6 +108,7 @@ class Worker:
         if embedding is not None:
             for name in lesson.names:
                 embedding.names.tell(*name)
+                self._told.add(name[0])
         if lesson.widths is not None:
             self._maker.widths(lesson.widths)
 

@@ -27,7 +27,9 @@ def test_json_lines_are_the_same(kshark: Run, capture: Path) -> None:
     same(kshark, capture, "-T", "json")
 
 
-@pytest.mark.parametrize("words", [("-T", "text"), ("-V",), ("-T", "fields", "-e", "kafka.api", "-e", "kafka.error_code"), ("-q",)], ids=str)
+@pytest.mark.parametrize(
+    "words", [("-T", "text"), ("-V",), ("-T", "fields", "-e", "kafka.api", "-e", "kafka.error_code"), ("-q",)], ids=str
+)
 def test_every_form_is_the_same(kshark: Run, words: tuple[str, ...]) -> None:
     same(kshark, CAPTURES / "share-java-explicit.pcap", *words, jobs=3)
 
