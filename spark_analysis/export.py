@@ -67,10 +67,7 @@ def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Op
     """One capture's part of every table."""
     tables, rows, analyzer = TableFiles(folder, records=records, part=part), Rows(name, records=records), Analyzer()
     for page in sharded_pages(files, options, 0, 1):
-        for event in page:
-            tables.add(rows.feed(event))
-            for finding in analyzer.feed(event):
-                tables.add(rows.feed(finding))
-    for finding in analyzer.close():
-        tables.add(rows.feed(finding))
+        tables.add(rows.page(page))
+        tables.add(rows.page([finding for event in page for finding in analyzer.feed(event)]))
+    tables.add(rows.page(analyzer.close()))
     return tables.close()

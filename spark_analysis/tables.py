@@ -18,7 +18,7 @@ import pyarrow as pa
 from kshark.errors import Error
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Options
-from kshark.tables import TABLES, Rows
+from kshark.tables import TABLES, Row, Rows
 from kshark.tables.captures import capture_names
 from spark_analysis.shard import sharded_pages
 
@@ -92,12 +92,11 @@ def _decoder(tasks: list[Task], options: Options) -> Callable[[Iterator[pa.Recor
 
 def _decode(task: Task, options: Options) -> Iterator[pa.RecordBatch]:
     rows = Rows(task.capture)
-    pending: dict[str, list[tuple[object, ...]]] = {name: [] for name in NEEDED}
+    pending: dict[str, list[Row]] = {name: [] for name in NEEDED}
     for page in sharded_pages(task.files, options, task.shard, task.shards):
-        for event in page:
-            for name, row in rows.feed(event):
-                if name in pending:
-                    pending[name].append(row)
+        for name, found in rows.page(page):
+            if name in pending:
+                pending[name] += found
         for name, held in pending.items():
             if len(held) >= ROWS:
                 yield packed(name, held)
@@ -107,7 +106,7 @@ def _decode(task: Task, options: Options) -> Iterator[pa.RecordBatch]:
             yield packed(name, held)
 
 
-def packed(table: str | None = None, rows: Sequence[tuple[object, ...]] = (), fault: str | None = None) -> pa.RecordBatch:
+def packed(table: str | None = None, rows: Sequence[Row] = (), fault: str | None = None) -> pa.RecordBatch:
     """Rows of one table, or a fault, in the shape of `decoded`."""
     length = len(rows) or 1
     columns = [pa.array([fault] * length, pa.string())]

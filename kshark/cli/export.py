@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from itertools import chain
 
 from kshark.analysis import Analyzer
 from kshark.cli.parser import Parser, add_captures, add_payload
@@ -39,11 +40,9 @@ def run(args: Namespace) -> int:
         writer.begin()
         analyzer = Analyzer()
         for page in source:
-            for event in page:
-                for told in filter(source.shows, (event, *analyzer.feed(event))):
-                    writer.feed(told)
-        for finding in filter(source.shows, analyzer.close()):
-            writer.feed(finding)
+            findings = [finding for event in page for finding in analyzer.feed(event)]
+            writer.page(filter(source.shows, chain(page, findings)) if args.since else chain(page, findings))
+        writer.page(filter(source.shows, analyzer.close()))
         print_notes(source, heading=args.each)
     rows = writer.close()
     if not args.quiet:

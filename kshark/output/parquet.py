@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 from kshark import __version__
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
-from kshark.tables import TABLES, Rows, Table
+from kshark.tables import TABLES, Column, Row, Rows, Table
 from kshark.tables.captures import capture_names
 from kshark.tables.types import Array, Struct, Type, parse_type
 
@@ -26,7 +27,7 @@ FORMAT: Final = 1
 CHUNK_ROWS: Final = 4096
 CHUNK_BYTES: Final = 8 << 20
 GROUP_ROWS: Final = 256 << 10
-GROUP_BYTES: Final = 64 << 20
+GROUP_BYTES: Final = 16 << 20
 
 _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "boolean": pa.bool_,
@@ -57,7 +58,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema(fields, metadata={"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)})
 
 
-def record_batch(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+def record_batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as columns; structs inside rows may be tuples."""
     if not rows:
         return pa.RecordBatch.from_pylist([], schema=schema)
@@ -82,6 +83,11 @@ def _column(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=type)
 
 
+def _is_wide(column: Column) -> bool:
+    """Whether a column's cells may be of any size: nearly all of a table's bytes are in such columns."""
+    return column.type == "binary" or column.name.endswith("_json")
+
+
 class TableFile:
     """One Parquet file of a table, written under another name until it is whole; a later part than the first is left out when empty."""
 
@@ -91,15 +97,17 @@ class TableFile:
         self._path = folder / table.name / f"part-{part:05}.parquet"
         self._unfinished = self._path.with_name(f".{self._path.name}.unfinished")
         self._schema = arrow_schema(table)
-        self._types = {column.name: column.type for column in table.columns}
+        self._columns = table.columns
+        self._wide = [at for at, column in enumerate(table.columns) if _is_wide(column)]
         self._writer: pq.ParquetWriter | None = None
-        self._pending: list[tuple[Any, ...]] = []
+        self._pending: list[Row] = []
         self._pending_bytes = 0
         self._chunks: list[pa.RecordBatch] = []
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._pending.append(row)
-        self._pending_bytes += sum([len(cell) for cell in row if type(cell) is str or type(cell) is bytes])
+    def add(self, rows: Sequence[Row]) -> None:
+        self._pending += rows
+        for column in self._wide:
+            self._pending_bytes += sum(map(len, filter(None, map(itemgetter(column), rows))))
         if len(self._pending) >= CHUNK_ROWS or self._pending_bytes >= CHUNK_BYTES:
             self._to_columns()
 
@@ -107,7 +115,7 @@ class TableFile:
         self._chunks.append(record_batch(self._schema, self._pending))
         self.rows += len(self._pending)
         self._pending, self._pending_bytes = [], 0
-        if sum(len(chunk) for chunk in self._chunks) >= GROUP_ROWS or sum(chunk.nbytes for chunk in self._chunks) >= GROUP_BYTES:
+        if sum([len(chunk) for chunk in self._chunks]) >= GROUP_ROWS or sum([chunk.nbytes for chunk in self._chunks]) >= GROUP_BYTES:
             self._to_group()
 
     def _to_group(self) -> pq.ParquetWriter:
@@ -123,8 +131,8 @@ class TableFile:
             self._schema,
             compression="zstd",
             compression_level=3,
-            use_dictionary=[name for name, type in self._types.items() if type == "string" and not name.endswith("_json")],
-            column_encoding={name: "DELTA_BINARY_PACKED" for name, type in self._types.items() if type in _INTEGERS},
+            use_dictionary=[column.name for column in self._columns if column.type == "string" and not _is_wide(column)],
+            column_encoding={column.name: "DELTA_BINARY_PACKED" for column in self._columns if column.type in _INTEGERS},
             write_page_index=True,
         )
 
@@ -142,9 +150,9 @@ class TableFiles:
         names = [name for name in TABLES if records or name != "records"]
         self._files = {name: TableFile(folder, TABLES[name], part) for name in names}
 
-    def add(self, named_rows: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        for name, row in named_rows:
-            self._files[name].add(row)
+    def add(self, page: Iterable[tuple[str, Sequence[Row]]]) -> None:
+        for name, rows in page:
+            self._files[name].add(rows)
 
     def close(self) -> dict[str, int]:
         """Number of rows of each table."""
@@ -157,7 +165,7 @@ class ParquetWriter:
     """`kshark export`: events and findings of one capture after the other into a folder of tables.
 
         writer = ParquetWriter(folder, [["a.pcap"], ["b-1.pcap", "b-2.pcap"]])
-        writer.begin(); writer.feed(event); ...     # the first capture
+        writer.begin(); writer.page(events); ...    # the first capture
         writer.begin(); ...                         # the second
         writer.close()                              # manifest.json
 
@@ -178,7 +186,10 @@ class ParquetWriter:
         self._rows = Rows(next(self._names), records=self._records)
 
     def feed(self, event: Event | Finding) -> None:
-        self._files.add(self._rows.feed(event))
+        self.page((event,))
+
+    def page(self, events: Iterable[Event | Finding]) -> None:
+        self._files.add(self._rows.page(events))
 
     def close(self) -> dict[str, int]:
         """Ends the files and writes the manifest; gives the number of rows of each table."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kshark.model import Message
-from kshark.tables.fields import each, value
+from kshark.records import Batch, Record, RecordsField
+from kshark.tables.fields import Held, Row, value
 from kshark.tables.names import Names
-
-Common = Callable[[Message], tuple[Any, ...]]
 
 
 class _Place(NamedTuple):
@@ -25,73 +24,72 @@ class _Place(NamedTuple):
     records: str
 
 
-PRODUCE: Final = (0,)
-FETCH: Final = (1, 59, 78)
-_PLACES: Final = {
-    (0, "request"): _Place("topic_data", "partition_data", "name", "index", "records"),
-    (1, "response"): _Place("responses", "partitions", "topic", "partition_index", "records"),
-    (59, "response"): _Place("topics", "partitions", "name", "index", "unaligned_records"),
-    (78, "response"): _Place("responses", "partitions", "topic", "partition_index", "records"),
+_REQUESTS: Final = {0: _Place("topic_data", "partition_data", "name", "index", "records")}
+_RESPONSES: Final = {
+    1: _Place("responses", "partitions", "topic", "partition_index", "records"),
+    59: _Place("topics", "partitions", "name", "index", "unaligned_records"),
+    78: _Place("responses", "partitions", "topic", "partition_index", "records"),
 }
+#: APIs whose requests, and whose responses, carry records.
+PRODUCE: Final = frozenset(_REQUESTS)
+FETCH: Final = frozenset(_RESPONSES)
 
-_BATCH: Final = ("magic", "codec", "size", "crc_ok", "producer_id", "producer_epoch", "base_sequence", "transactional", "control")
-_TIMES: Final = ("timestamp_type", "base_timestamp", "max_timestamp")
+_IN_A_BATCH: Final = (
+    "base_offset",
+    "last_offset_delta",
+    "count",
+    "magic",
+    "codec",
+    "size",
+    "crc_ok",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "transactional",
+    "control",
+    "timestamp_type",
+    "base_timestamp",
+    "max_timestamp",
+)
+_IN_A_RECORD: Final = ("offset", "timestamp", "key", "value", "headers")
+
+_batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
 
-def rows(common: Common, message: Message, names: Names, records: bool) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """`record_batches` of one message, and its `records` where asked for."""
-    key: Any = (message.api_key, message.kind)
-    place = _PLACES.get(key)
+def add(held: Held, common: Row, message: Message, names: Names, *, records: bool) -> list[RecordsField]:
+    """Adds to `record_batches` what one message carries, and to `records` where asked for; gives the fields that were opened."""
+    key: Any = message.api_key
+    place = (_REQUESTS if message.kind == "request" else _RESPONSES).get(key)
     if place is None:
-        return
-    here = (*common(message), message.correlation_id)
-    for topic in each(message.body, place.topics):
+        return []
+    opened = []
+    here = (*common, message.correlation_id)
+    batches = held["record_batches"]
+    for topic in getattr(message.body, place.topics, None) or ():
         topic_id = value(topic, "topic_id")
         name = value(topic, place.topic) or names.topic(topic_id)
-        for partition in each(topic, place.partitions):
+        for partition in getattr(topic, place.partitions, None) or ():
+            field = getattr(partition, place.records, None)
+            if not isinstance(field, RecordsField) or isinstance(field.batches, UnsetType):
+                continue
+            opened.append(field)
             where = (topic_id, name, value(partition, place.partition))
-            for batch in each(value(partition, place.records), "batches"):
-                yield "record_batches", (*here, message.api, *where, *_batch(batch))
+            place_of_batch = (*here, message.api, *where)
+            for batch in field.batches:
+                batches.append(place_of_batch + (_batch(batch) if type(batch) is Batch else _other_batch(batch)))
                 if records:
-                    for record in each(batch, "records"):
-                        yield "records", (*here, *where, *_record(record))
+                    held["records"] += [(*here, *where, *_record(record)) for record in batch.records]
+    return opened
 
 
-def _batch(batch: Any) -> tuple[Any, ...]:
-    count = value(batch, "count")
-    return (
-        value(batch, "base_offset"),
-        value(batch, "last_offset_delta"),
-        len(value(batch, "records") or ()) if count is None else count,
-        *(value(batch, name) for name in _BATCH),
-        *(value(batch, name) for name in _TIMES),
-    )
+def _other_batch(batch: Any) -> Row:
+    """A batch of another magic than 2, which has not all of the fields."""
+    count = len(value(batch, "records") or ())
+    return tuple([count if name == "count" else value(batch, name) for name in _IN_A_BATCH])
 
 
-def _record(record: Any) -> tuple[Any, ...]:
-    return (
-        value(record, "offset"),
-        value(record, "timestamp"),
-        value(record, "key"),
-        value(record, "value"),
-        value(record, "headers"),
-    )
-
-
-@contextmanager
-def closed(message: Message) -> Iterator[None]:
-    """Within, the message's records fields hold nothing but their size."""
-    key: Any = (message.api_key, message.kind)
-    place = _PLACES.get(key)
-    opened = []
-    if place is not None:
-        for partition in each(message.body, place.topics, place.partitions):
-            field = value(partition, place.records)
-            if value(field, "batches") is not None:
-                opened.append((field, field.batches, field.partial_bytes))
-                field.batches = field.partial_bytes = UNSET
-    try:
-        yield
-    finally:
-        for field, batches, partial in opened:
-            field.batches, field.partial_bytes = batches, partial
+def _record(record: Any) -> Row:
+    if isinstance(record, Record):
+        timestamp, headers = record.timestamp, record.headers
+        return (record.offset, None if timestamp is UNSET else timestamp, record.key, record.value, None if headers is UNSET else headers)
+    return tuple([value(record, name) for name in _IN_A_RECORD])

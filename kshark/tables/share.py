@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kshark.model import Exchange, Message
-from kshark.tables.fields import each, partitions, session_key, value
+from kshark.tables.fields import Held, Row, partitions, session_key, value
 from kshark.tables.names import Names
 
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
 SHARE_APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
-Common = Callable[[Message], tuple[Any, ...]]
+#: Group and member.
+Member = tuple[str | None, str | None]
 
 
-def rows(
-    common: Common, request: Message, response: Message | None, exchange: Exchange, names: Names
-) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """`share_requests`, `acknowledgements` and `acquired` of one exchange."""
+def add(held: Held, asked: Row, answered: Row | None, request: Message, exchange: Exchange, names: Names) -> None:
+    """Adds one exchange to `share_requests`, `acknowledgements` and `acquired`; `asked` and `answered` are its messages' common columns."""
     member = (value(request.body, "group_id"), value(request.body, "member_id"))
-    yield "share_requests", _request(common, request, response, exchange.outcome, member)
-    for row in _acknowledgements(request, response, names):
-        yield "acknowledgements", (*common(request), request.correlation_id, *member, *row)
-    if response is not None:
-        for row in _acquired(response.body, names):
-            yield "acquired", (*common(response), response.correlation_id, *member, *row)
+    here = (*asked, request.correlation_id)
+    response = exchange.response
+    held["share_requests"].append(here + _request(request, response, exchange.outcome, member))
+    acknowledged = [
+        (value(topic, "topic_id"), partition, batches)
+        for topic in getattr(request.body, "topics", None) or ()
+        for partition in getattr(topic, "partitions", None) or ()
+        if (batches := getattr(partition, "acknowledgement_batches", None))
+    ]
+    if acknowledged:
+        held["acknowledgements"] += _acknowledgements((*here, *member), acknowledged, request, response, names)
+    if response is not None and answered is not None:
+        _acquired(held["acquired"], (*answered, response.correlation_id, *member), response.body, names)
 
 
-def _request(
-    common: Common, request: Message, response: Message | None, outcome: str, member: tuple[str | None, str | None]
-) -> tuple[Any, ...]:
+def _request(request: Message, response: Message | None, outcome: str, member: Member) -> Row:
     body = request.body
     return (
-        *common(request),
-        request.correlation_id,
         request.api,
         request.version,
         *member,
@@ -52,43 +53,35 @@ def _request(
     )
 
 
-def _acknowledgements(request: Message, response: Message | None, names: Names) -> Iterator[tuple[Any, ...]]:
+def _acknowledgements(
+    here: Row, acknowledged: list[tuple[str | None, Any, Any]], request: Message, response: Message | None, names: Names
+) -> list[Row]:
     piggybacked = request.api_key == SHARE_FETCH
     error = "acknowledge_error_code" if piggybacked else "error_code"
     errors = {
         (value(topic, "topic_id"), value(partition, "partition_index")): value(partition, error)
-        for topic in each(response and response.body, "responses")
-        for partition in each(topic, "partitions")
+        for topic in getattr(response and response.body, "responses", None) or ()
+        for partition in getattr(topic, "partitions", None) or ()
     }
-    for topic in each(request.body, "topics"):
-        topic_id = value(topic, "topic_id")
-        for partition in each(topic, "partitions"):
-            index = value(partition, "partition_index")
-            for batch in each(partition, "acknowledgement_batches"):
-                yield (
-                    topic_id,
-                    names.topic(topic_id),
-                    index,
-                    value(batch, "first_offset"),
-                    value(batch, "last_offset"),
-                    list(value(batch, "acknowledge_types") or ()),
-                    piggybacked,
-                    errors.get((topic_id, index)),
-                )
+    rows = []
+    for topic_id, partition, batches in acknowledged:
+        index = value(partition, "partition_index")
+        place = (*here, topic_id, names.topic(topic_id), index)
+        answer = (piggybacked, errors.get((topic_id, index)))
+        for batch in batches:
+            types = list(value(batch, "acknowledge_types") or ())
+            rows.append((*place, value(batch, "first_offset"), value(batch, "last_offset"), types, *answer))
+    return rows
 
 
-def _acquired(body: Any, names: Names) -> Iterator[tuple[Any, ...]]:
+def _acquired(rows: list[Row], here: Row, body: Any, names: Names) -> None:
     lock_timeout_ms = value(body, "acquisition_lock_timeout_ms")
-    for topic in each(body, "responses"):
+    for topic in getattr(body, "responses", None) or ():
         topic_id = value(topic, "topic_id")
-        for partition in each(topic, "partitions"):
-            for acquired in each(partition, "acquired_records"):
-                yield (
-                    topic_id,
-                    names.topic(topic_id),
-                    value(partition, "partition_index"),
-                    value(acquired, "first_offset"),
-                    value(acquired, "last_offset"),
-                    value(acquired, "delivery_count"),
-                    lock_timeout_ms,
-                )
+        for partition in getattr(topic, "partitions", None) or ():
+            acquired = getattr(partition, "acquired_records", None)
+            if acquired:
+                place = (*here, topic_id, names.topic(topic_id), value(partition, "partition_index"))
+                for run in acquired:
+                    first, last, count = value(run, "first_offset"), value(run, "last_offset"), value(run, "delivery_count")
+                    rows.append((*place, first, last, count, lock_timeout_ms))

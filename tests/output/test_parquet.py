@@ -50,8 +50,8 @@ def rows_of(name: str) -> list[tuple[Any, ...]]:
 def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
     rows = rows_of(name)
     file = TableFile(tmp_path, TABLES[name])
-    for row in rows:
-        file.add(row)
+    file.add(rows[:1])
+    file.add(rows[1:])
     file.close()
 
     read = pq.read_table(tmp_path / name)

@@ -1,0 +1,91 @@
+"""What an open connection's next row needs, and its own row when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+
+from kshark.model import Closed, Exchange, Flow, HalfClosed, Message
+from kshark.tables.fields import Row
+from kshark.tables.names import Node
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """An open connection. `flow_id` is its stable name: the same whoever counted the flows."""
+
+    flow: Flow
+    capture: str
+    flow_id: str
+    #: Place of the next event among those of the flow.
+    position: int = 0
+    #: Place of each request that waits for its exchange, by the identity of its message.
+    requests: dict[int, int] = field(default_factory=dict)
+    half_closed: HalfClosed | None = None
+    half_closed_position: int | None = None
+    #: First and last request, first answer to one: packets that show the connection alive.
+    first_request: int | None = None
+    last_request: int | None = None
+    first_response: int | None = None
+    #: Exchanges without an answer, until the event behind them tells with which packet they were given up.
+    given_up: list[tuple[Exchange, int | None, int]] = field(default_factory=list)
+
+    def next(self) -> int:
+        self.position += 1
+        return self.position - 1
+
+    def alive(self, message: Message) -> None:
+        if message.kind == "request":
+            self.last_request = message.packet
+            if self.first_request is None:
+                self.first_request = message.packet
+        elif self.first_response is None and message.request_packet is not UNSET:
+            self.first_response = message.packet
+
+    def common(self, message: Message) -> Row:
+        """The columns that every table begins with (kshark.tables.columns.COMMON)."""
+        time_ns = message.time_ns
+        return (self.capture, self.flow_id, message.packet, message.broker, message.client, time_ns // 1000, time_ns)
+
+    def direction(self, side: int | None) -> str | None:
+        if side is None:
+            return None
+        return "client" if self.flow.ends[side] == self.flow.client else "broker"
+
+    def row(self, closed: Closed, node: Node | None) -> Row:
+        """The connection's row of `flows`."""
+        flow, half = self.flow, self.half_closed
+        client = 0 if flow.ends[0] == flow.client else 1
+        return (
+            self.capture,
+            self.flow_id,
+            flow.first_packet,
+            flow.broker,
+            flow.client,
+            flow.first_time_ns // 1000,
+            flow.first_time_ns,
+            node and node.node_id,
+            node and node.listener,
+            flow.software_name,
+            flow.software_version,
+            flow.service,
+            flow.client_side is not None,
+            self.direction(flow.opened_by),
+            half and half.packet,
+            half and half.time_ns,
+            half and self.direction(half.side),
+            self.half_closed_position,
+            self.first_request,
+            self.last_request,
+            self.first_response,
+            closed.packet,
+            closed.time_ns,
+            self.direction(closed.side),
+            closed.how,
+            flow.last_packet,
+            flow.last_time_ns,
+            flow.stream_bytes[client],
+            flow.stream_bytes[1 - client],
+            flow.gaps,
+        )
