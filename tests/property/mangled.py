@@ -12,7 +12,7 @@ from typing import Final
 
 from kshark.capture import open_captures
 from kshark.model import ACK, FIN, RST, SYN, PacketBatch
-from tests.packets import Packet, batch
+from tests.packets import ETHERNET, Packet, batch
 
 Mutation = Callable[[list[Packet], Random], list[Packet]]
 
@@ -231,6 +231,33 @@ def _ends(packet: Packet) -> tuple[bytes, bytes, int] | None:
     return ports, ports[2:] + ports[:2], start
 
 
+def _elsewhere(packet: Packet, random: Random) -> Packet:
+    """The same on another link layer, behind VLAN tags, or over IPv6 (IPv4 on Ethernet only)."""
+    if packet.link_type != ETHERNET or packet.data[12:14] != b"\x08\x00" or len(packet.data) < 34:
+        return packet
+    ip, ether = packet.data[14:], b"\x08\x00"
+    if ip[0] == 0x45 and len(ip) >= 24 and (ip[21] + ip[23]) % 3 == 0:  # all packets of a connection, or none
+        length = struct.unpack_from(">H", ip, 2)[0] - 20
+        ends = b"".join(b"\x20\x01\x0d\xb8" + bytes(8) + ip[at : at + 4] for at in (12, 16))
+        ip, ether = struct.pack(">IHBB", 0x60000000, length & 0xFFFF, ip[9], 64) + ends + ip[20:], b"\x86\xdd"
+    link_type, front = random.choice(
+        (
+            (ETHERNET, packet.data[:12] + b"\x81\x00\0\x07" * random.choice((1, 2, 3)) + ether),
+            (ETHERNET, packet.data[:12] + ether),
+            (0, (b"\2\0\0\0", b"\0\0\0\2")[random.randrange(2)] if ether == b"\x08\x00" else b"\x1e\0\0\0"),
+            (101, b""),
+            (113, b"\0\0\0\1\0\6" + bytes(8) + ether),
+            (276, ether + b"\0\0" + bytes(16)),
+        )
+    )
+    return Packet(packet.time_ns, front + ip, packet.wire_length - len(packet.data) + len(front + ip), link_type)
+
+
+def elsewhere(packets: list[Packet], random: Random) -> list[Packet]:
+    """Every packet as another machine would have captured it."""
+    return [_elsewhere(packet, random) for packet in packets]
+
+
 def begun_before(packets: list[Packet], random: Random) -> list[Packet]:
     """The capture began later, or ended earlier."""
     at = random.randrange(len(packets))
@@ -249,6 +276,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "flags wrong": in_place(_flags_wrong),
     "time wrong": in_place(_time_wrong),
     "link type wrong": in_place(_link_type_wrong),
+    "other layers": elsewhere,
     "dropped": dropped,
     "repeated": repeated,
     "displaced": displaced,
