@@ -12,7 +12,7 @@ from kshark.exchange import ExchangeStage
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Event, PacketBatch, Weird
-from kshark.records import make_reader
+from kshark.records import Opening, make_reader
 from kshark.registry import Registry
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 class Options:
     """What the consumer asks for; what nobody looks at is not read.
 
-    `records`: open record batches, or leave `{"size": n}`. `payload`: keys, values and header values of records, or their sizes.
+    `records`: open record batches, or their headers only, or leave `{"size": n}`. `payload`: keys, values and header values of records,
+    or their sizes.
     `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
     `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for who shows bodies.
     `exact`: no stage takes its fast way; the events are the same (tests hold the two together).
     """
 
-    records: bool = True
+    records: Opening = True
     payload: bool = True
     bodies: frozenset[int] | None = None
     kafka_ports: frozenset[int] = frozenset()

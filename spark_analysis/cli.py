@@ -164,7 +164,7 @@ def _export(args: Namespace) -> int:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
     captures = [[os.path.abspath(file) for file in files] for files in _captures(args)]
     spark = open_session(args.master)
-    options = Options(payload=args.records, embedded=True)
+    options = Options(records=args.records or "headers", embedded=True)
     rows = export(spark, captures, Path(args.folder).absolute(), options, records=args.records)
     if not args.quiet:
         print(f"kshark-spark: {counted(sum(rows.values()), 'row')} in {args.folder}", file=sys.stderr)

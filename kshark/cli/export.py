@@ -12,6 +12,7 @@ from kshark.cli.source import print_notes, sources
 from kshark.errors import UsageError
 from kshark.output.units import counted
 from kshark.pipeline import Options
+from kshark.records import Opening
 
 EXAMPLES = (
     "kshark export trace.pcap -o tables",
@@ -23,7 +24,9 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
-    parser.add_argument("--records", dest="with_records", action="store_true", help="a table of records too, one row each")
+    parser.add_argument(
+        "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
+    )
     add_payload(parser)
 
 
@@ -34,7 +37,8 @@ def run(args: Namespace) -> int:
         from kshark.output.parquet import ParquetWriter
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
-    captures = list(sources(args, Options(records=args.records, payload=args.payload and args.with_records, embedded=True)))
+    opening: Opening = args.records and (args.with_records or "headers")
+    captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
     writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
     for source in captures:
         writer.begin()

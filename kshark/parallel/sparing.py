@@ -13,7 +13,7 @@ from kshark.model import Frames
 from kshark.names import has_pairs
 from kshark.parallel.shares import part
 from kshark.places import Log, Place, Whole, structures
-from kshark.records import RecordsField, RecordsReader
+from kshark.records import Opening, RecordsField, RecordsReader
 from kshark.registry import Registry
 from kshark.schema import Layout
 
@@ -75,7 +75,7 @@ def _places(buffer: bytes, needles: Iterable[bytes]) -> list[int]:
 class SparingReader(RecordsReader):
     """Opens records where there are hits; elsewhere it is as if nobody had asked for them."""
 
-    def __init__(self, hits: Hits, *, opened: bool, payload: bool) -> None:
+    def __init__(self, hits: Hits, *, opened: Opening, payload: bool) -> None:
         super().__init__(opened=opened, payload=payload)
         self._hits = hits
 

@@ -1,13 +1,14 @@
 """Record batches and legacy message sets: what a records field holds, opened in two phases (reader), and written (writer)."""
 
 from kshark.records.batch import Batch, Control, LegacyBatch, OpenedRecord, Record, RecordsField, RecordSizes, UnknownBatch
-from kshark.records.reader import RecordsReader, make_reader
+from kshark.records.reader import Opening, RecordsReader, make_reader
 
 __all__ = [
     "Batch",
     "Control",
     "LegacyBatch",
     "OpenedRecord",
+    "Opening",
     "Record",
     "RecordSizes",
     "RecordsField",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from struct import Struct
-from typing import Final
+from typing import Final, Literal
 
 from kshark import limits
 from kshark.model import Message
@@ -38,6 +38,9 @@ from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
+#: How far records fields are opened; messages of a legacy set, which have no header apart from their record, with the headers.
+Opening = bool | Literal["headers"]
+
 #: Records in all spans of one buffer from which columns are faster than the loop.
 COLUMNS_FROM: Final = 64
 #: More records than there can be.
@@ -57,12 +60,12 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 class RecordsReader:
     """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before handing it on.
 
-    `opened` False leaves the batches closed: `{"size": n}`. `payload`: keys and values, or only their sizes. Never raises on damage
-    inside the field: what is wrong becomes codes of the catalogue on the message that claims it. `columns_from` is there for tests: 0
-    takes columns always, a large number never; `alone`, every frame is decompressed by itself.
+    `opened` says how far: not at all (`{"size": n}`), the batches' headers, or the records too. `payload`: keys and values, or only
+    their sizes. Never raises on damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it.
+    `columns_from` is there for tests: 0 takes columns always, a large number never; `alone`, every frame is decompressed by itself.
     """
 
-    def __init__(self, *, opened: bool = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False) -> None:
+    def __init__(self, *, opened: Opening = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False) -> None:
         #: Whether fields were read that no message has claimed.
         self.unclaimed = False
         #: Bytes of records, decompressed, that were read since the last `fill`.
@@ -252,10 +255,12 @@ class RecordsReader:
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {batch.base_offset}")
         start = position + HEADER_BYTES
-        if codec == 0:
-            self._pend(Span(buffer, start, stop, batch))
-        elif codec >= CODEC_COUNT:
+        if codec >= CODEC_COUNT:
             self._fault("CODEC_INVALID", f"batch at offset {batch.base_offset}: codec {codec}")
+        elif self._opened == "headers":
+            pass
+        elif codec == 0:
+            self._pend(Span(buffer, start, stop, batch))
         elif codec == ZSTD and self._bytes_left > limits.MESSAGE_RECORD_BYTES // 2 + BLOCK_BYTES and is_one_block(view[start:stop]):
             self._bytes_left -= BLOCK_BYTES
             span = Span(ARENA, 0, 0, batch, None, view[start:stop])
@@ -306,6 +311,6 @@ class RecordsReader:
             attach(fault, owner)
 
 
-def make_reader(records: bool, payload: bool, *, exact: bool = False) -> RecordsReader:
-    """The reader for the options of a run: batches opened or not, with their payload or without; `exact`: one record after the other."""
+def make_reader(records: Opening, payload: bool, *, exact: bool = False) -> RecordsReader:
+    """The reader for the options of a run: how far batches are opened, and with their payload; `exact`: one record after the other."""
     return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)

@@ -74,6 +74,20 @@ def test_unopened_a_field_is_its_size():
     assert not reader.unclaimed
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+def test_of_batches_whose_headers_are_read_the_records_stay_closed(codec):
+    batch = write_batch(people(3), codec=codec)
+    told, carrier = opened(batch + batch[:40], opened="headers")
+    whole, _ = opened(batch + batch[:40])
+    whole.batches[0].records = []
+    assert told == whole
+    assert carrier.weird is UNSET
+
+
+def test_what_a_batchs_header_tells_is_wrong_is_told_without_opening_it():
+    assert codes(lie(crc=1, count=3), opened="headers") == ["BATCH_CRC"]
+
+
 def test_an_answer_ends_inside_its_last_batch():
     whole = write_batch(people(3))
     field, carrier = opened(whole + whole[:40])
