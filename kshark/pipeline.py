@@ -49,14 +49,15 @@ class Front:
 
     def feed(self, item: PacketBatch | Weird) -> list[Event]:
         if isinstance(item, Weird):
-            return [item]
+            self.framing.tell([item])
+            return []
         segments, weirds = self.link.feed(item)
-        if segments is None:
-            return [*weirds]
-        return [*weirds, *self.framing.feed(segments, self.link.ends)]
+        self.framing.tell(weirds)
+        return [] if segments is None else [*self.framing.feed(segments, self.link.ends)]
 
     def close(self) -> list[Event]:
-        return [*self.link.close(), *self.framing.close()]
+        self.framing.tell(self.link.close())
+        return [*self.framing.close()]
 
 
 class Back:

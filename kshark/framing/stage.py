@@ -49,6 +49,10 @@ class Framing:
         self._ended: list[tuple[Talk, Closed]] = []
         self._packet = 0
 
+    def tell(self, weirds: Iterable[Weird]) -> None:
+        """What earlier stages saw goes to its place in the time line."""
+        self._told += weirds
+
     def feed(self, segments: Segments, ends: EndsOf) -> list[Line]:
         self._take(self._reassembly.feed(segments, ends))
         if len(segments.packet):

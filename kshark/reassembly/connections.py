@@ -166,16 +166,8 @@ class Connection:
             there.acked = ack
         if not payload:
             return
-        run = here.run
-        if run is None or not run.open:
-            run = here.run = Run(flow, side, [], [], [], [], [], open=True)
-            out.append(run)
+        self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns)
         size = len(payload)
-        run.data.append(payload)
-        run.packet.append(packet)
-        run.time_ns.append(time_ns)
-        run.ready.append(packet)
-        run.ready_ns.append(time_ns)
         flow.stream_bytes[side] += size
         assert here.next is not None
         here.next = (here.next + size) & _MASK
@@ -184,6 +176,13 @@ class Connection:
         here.last_ready_ns = time_ns
         if here.fin is not None:
             self._finish(side, packet, time_ns, out)
+
+    def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
+        """The run that takes the next piece."""
+        if here.run is None:
+            here.run = Run(self.flow, side, [], [], [], [], [], here)
+            out.append(here.run)
+        return here.run
 
     def _syn(self, side: Side, seq: int, flags: int) -> None:
         here = self.sides[side]
@@ -280,15 +279,7 @@ class Connection:
         if ready < here.last_ready:
             ready, ready_ns = here.last_ready, here.last_ready_ns
         if payload:
-            run = here.run
-            if run is None or not run.open:
-                run = here.run = Run(self.flow, side, [], [], [], [], [], open=True)
-                out.append(run)
-            run.data.append(payload)
-            run.packet.append(late.packet)
-            run.time_ns.append(late.time_ns)
-            run.ready.append(ready)
-            run.ready_ns.append(ready_ns)
+            self._running(here, side, out).add(payload, late.packet, late.time_ns, ready, ready_ns)
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns
         here.next = (here.next + len(payload) + missing) & _MASK

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
+
+
+class Grower(Protocol):
+    """A direction, for the run that it adds pieces to."""
+
+    run: Run | None
 
 
 @dataclass(slots=True, eq=False)
@@ -18,11 +25,20 @@ class Run:
     time_ns: list[int]
     ready: list[int]
     ready_ns: list[int]
-    #: Whether more pieces may still be added; a run handed on grows no more.
-    open: bool = False
+    #: The direction that may still add pieces; a run handed on grows no more.
+    grower: Grower | None = None
+
+    def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+        self.data.append(data)
+        self.packet.append(packet)
+        self.time_ns.append(time_ns)
+        self.ready.append(ready)
+        self.ready_ns.append(ready_ns)
 
     def done(self) -> None:
-        self.open = False
+        if self.grower is not None:
+            self.grower.run = None
+            self.grower = None
 
 
 @dataclass(slots=True, eq=False)
