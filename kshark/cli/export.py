@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from itertools import chain
+from typing import TYPE_CHECKING
 
 from kshark.analysis import Analyzer
-from kshark.cli.parser import Parser, add_captures, add_payload
-from kshark.cli.source import print_notes, sources
+from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
+from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.output.units import counted
 from kshark.pipeline import Options
 from kshark.records import Opening
+
+if TYPE_CHECKING:
+    from kshark.output.parquet import ParquetWriter
 
 EXAMPLES = (
     "kshark export trace.pcap -o tables",
@@ -28,6 +31,7 @@ def arguments(parser: Parser) -> None:
         "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
     )
     add_payload(parser)
+    add_jobs(parser)
 
 
 def run(args: Namespace) -> int:
@@ -39,17 +43,27 @@ def run(args: Namespace) -> int:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     opening: Opening = args.records and (args.with_records or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
-    writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
-    for source in captures:
-        writer.begin()
-        analyzer = Analyzer()
-        for page in source:
-            findings = [finding for event in page for finding in analyzer.feed(event)]
-            writer.page(filter(source.shows, chain(page, findings)) if args.since else chain(page, findings))
-        writer.page(filter(source.shows, analyzer.close()))
-        print_notes(source, heading=args.each)
-    rows = writer.close()
+    if args.jobs > 1:
+        from kshark.cli.relayed import exported  # multiprocessing, 15 ms
+
+        rows = exported(captures, args)
+    else:
+        writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
+        for source in captures:
+            _write(source, writer, args)
+            print_notes(source, heading=args.each)
+        rows = writer.close()
     if not args.quiet:
         filled = ", ".join(f"{name} {count:,}" for name, count in rows.items() if count)
         print(f"kshark: {counted(sum(rows.values()), 'row')} in {args.folder} ({filled or 'every table is empty'})", file=sys.stderr)
     return 0
+
+
+def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
+    writer.begin()
+    analyzer = Analyzer()
+    for page in source:
+        findings = [finding for event in page for finding in analyzer.feed(event)]
+        writer.page(filter(source.shows, page) if args.since else page)
+        writer.findings(filter(source.shows, findings))
+    writer.findings(filter(source.shows, analyzer.close()))

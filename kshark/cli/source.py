@@ -51,7 +51,7 @@ class Source:
 
     def shows(self, what: Event | Finding) -> bool:
         """Whether it happened behind `--since`; openings and closings of connections are always told."""
-        return not isinstance(what, (Message, Exchange, Weird, Gap, Finding)) or self.tells(_time_of(what))
+        return is_shown(what, self.begin_ns)
 
     def tells(self, time_ns: int) -> bool:
         """Whether that moment lies behind `--since`."""
@@ -113,6 +113,11 @@ class Source:
                 if isinstance(event, Message) and (place := locate(event.packet)) is not None:
                     event.file, event.frame = place
         return page
+
+
+def is_shown(what: Event | Finding, begin_ns: int) -> bool:
+    """Whether it happened from then on; openings and closings of connections are always told."""
+    return not isinstance(what, (Message, Exchange, Weird, Gap, Finding)) or _time_of(what) >= begin_ns
 
 
 def _time_of(what: Message | Exchange | Weird | Gap | Finding) -> int:

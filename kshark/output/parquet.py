@@ -191,6 +191,11 @@ class ParquetWriter:
     def page(self, events: Iterable[Event | Finding]) -> None:
         self._files.add(self._rows.page(events))
 
+    def findings(self, findings: Iterable[Finding]) -> None:
+        """One by one: how many come at once, which is chance, does not decide where a chunk ends."""
+        for finding in findings:
+            self.page([finding])
+
     def close(self) -> dict[str, int]:
         """Ends the files and writes the manifest; gives the number of rows of each table."""
         counts = self._files.close()

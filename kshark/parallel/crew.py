@@ -16,14 +16,21 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kshark.errors import Error
-from kshark.parallel.shares import Share
-from kshark.parallel.worker import Made, Worker
 
 #: Objects made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
+#: Nothing more is to be written.
+_END: Final = object()
+
+
+class Hired(Protocol):
+    """What works in another process: takes what is sent there, one after the other."""
+
+    def take(self, item: Any) -> Any:
+        """What is sent back."""
 
 
 class WorkerLost(Error):
@@ -33,7 +40,7 @@ class WorkerLost(Error):
 class Crew:
     """`jobs` processes, each with what `hire` makes there; it and what it refers to can be pickled. Use it in a with statement."""
 
-    def __init__(self, jobs: int, hire: Callable[[], Worker]) -> None:
+    def __init__(self, jobs: int, hire: Callable[[], Hired]) -> None:
         context = _context()
         self.jobs = jobs
         self._hands: list[_Hand] = []
@@ -50,19 +57,18 @@ class Crew:
         for hand in self._hands:
             hand.process.terminate()
         for hand in self._hands:
-            hand.process.join()
-            hand.connection.close()
+            hand.close()
 
-    def send(self, worker: int, share: Share) -> None:
-        """Hands a share over, at once."""
-        self._hands[worker].outbox.put(share)
+    def send(self, worker: int, item: Any) -> None:
+        """Hands it over, at once."""
+        self._hands[worker].outbox.put(item)
 
     def ready(self, worker: int) -> bool:
         """Whether `receive` need not wait."""
         return self._hands[worker].connection.poll()
 
-    def receive(self, worker: int) -> Made:
-        """What became of the oldest share that was sent there. Raises what the process raised, WorkerLost where it is gone."""
+    def receive(self, worker: int) -> Any:
+        """What became of the oldest that was sent there. Raises what the process raised, WorkerLost where it is gone."""
         hand = self._hands[worker]
         try:
             made = hand.connection.recv()
@@ -71,14 +77,13 @@ class Crew:
             raise WorkerLost(f"a process of this run ended unexpectedly (exit code {hand.process.exitcode}); try --jobs 1") from None
         if isinstance(made, BaseException):
             raise made
-        assert isinstance(made, Made)
         return made
 
 
 class _Hand:
     """One process and the way to it."""
 
-    def __init__(self, context: BaseContext, hire: Callable[[], Worker], others: list[Connection]) -> None:
+    def __init__(self, context: BaseContext, hire: Callable[[], Hired], others: list[Connection]) -> None:
         self.connection, theirs = context.Pipe()
         self.outbox: SimpleQueue[Any] = SimpleQueue()
         forked = context.get_start_method() == "fork"
@@ -86,12 +91,20 @@ class _Hand:
         self.process = context.Process(target=_work, args=(theirs, inherited, hire), daemon=True)  # type: ignore[attr-defined]
         self.process.start()
         theirs.close()
+        self._writer = Thread(target=_write, args=(self.connection, self.outbox), daemon=True)
 
     def start(self) -> None:
-        Thread(target=_write, args=(self.connection, self.outbox), daemon=True).start()
+        self._writer.start()
+
+    def close(self) -> None:
+        """Behind the process's end: what was not written yet has no reader."""
+        self.process.join()
+        self.outbox.put(_END)
+        self._writer.join()
+        self.connection.close()
 
 
-def _work(connection: Connection, inherited: list[Connection], hire: Callable[[], Worker]) -> None:
+def _work(connection: Connection, inherited: list[Connection], hire: Callable[[], Hired]) -> None:
     """A process's life: it ends with the pipe, which ends with the first process."""
     for end in inherited:
         end.close()
@@ -112,10 +125,10 @@ def _work(connection: Connection, inherited: list[Connection], hire: Callable[[]
 
 
 def _write(connection: Connection, outbox: SimpleQueue[Any]) -> None:
-    """Writes what comes until nobody reads any more."""
+    """Writes what comes until nothing more does, or nobody reads it."""
     try:
-        while True:
-            connection.send(outbox.get())
+        while (item := outbox.get()) is not _END:
+            connection.send(item)
     except OSError:
         return
 

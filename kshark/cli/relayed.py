@@ -1,0 +1,139 @@
+"""`--jobs` of check and export: what needs all connections in one place is done in a process of its own, behind the one that reads.
+
+More than two processes bring nothing here. Sharing connections out, as read does, would not pay for check: decoding is a fifth of it, and
+sending bodies back takes as long.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from kshark.analysis import APIS, Analyzer
+from kshark.cli.apis import registry
+from kshark.cli.check import selection
+from kshark.cli.source import Source, is_shown, print_notes
+from kshark.model import Finding
+from kshark.output.notes import Notes
+from kshark.parallel import Crew, Follower, Passed, Relay, followed
+from kshark.pipeline import Back, Options
+
+
+class Checked(NamedTuple):
+    """What an analysis found, and what it saw."""
+
+    findings: list[Finding]
+    summary: dict[str, Any]
+    notes: Notes
+
+
+class _Checking:
+    """Decodes and analyses batches; None ends the capture."""
+
+    def __init__(self, args: Namespace, options: Options) -> None:
+        self._follower = Follower()
+        self._back = Back(options, registry(args))
+        self._analyzer = Analyzer()
+        self._chosen = selection(args)
+        self._found: list[Finding] = []
+        self._notes = Notes()
+
+    def take(self, passed: Passed | None) -> Checked | int:
+        """The number of messages so far; at the end what was found."""
+        if passed is None:
+            self._found += filter(self._chosen, self._analyzer.close())
+            return Checked(self._found, dict(self._analyzer.summary()), self._notes)
+        for page in self._back.feed(self._follower.events(passed)):
+            self._notes.add(page)
+            self._found += [finding for event in page for finding in self._analyzer.feed(event) if self._chosen(finding)]
+        return self._notes.messages
+
+
+def analysed(source: Source, args: Namespace) -> tuple[list[Finding], dict[str, Any]]:
+    """Chosen findings in the order in which they were proved, and the analysis's summary."""
+    relay = Relay()
+
+    def items() -> Iterator[Passed | None]:
+        yield from map(relay.pack, source.framed())
+        yield None
+
+    with Crew(1, partial(_Checking, args, source.options)) as crew:
+        for told in followed(crew, items()):
+            if isinstance(told, Checked):
+                source.notes = told.notes
+                return told.findings, told.summary
+            source.notes.messages = told
+    raise AssertionError("the last item is answered")
+
+
+class _Batch(NamedTuple):
+    """A batch of a capture and the findings proved meanwhile; `passed` None ends the capture, of which `capture` is the number."""
+
+    capture: int
+    passed: Passed | None
+    findings: list[Finding]
+    begin_ns: int
+
+
+class _Exporting:
+    """Writes batches to tables; None ends the export."""
+
+    def __init__(self, args: Namespace, files: list[list[str]], options: Options) -> None:
+        from kshark.output.parquet import ParquetWriter
+
+        self._args = args
+        self._options = options
+        self._writer = ParquetWriter(args.folder, files, records=args.with_records)
+        self._capture = -1
+
+    def take(self, batch: _Batch | None) -> Any:
+        """Messages so far; the notes at a capture's end; the numbers of rows at the end of all."""
+        if batch is None:
+            return self._writer.close()
+        if batch.capture > self._capture:
+            self._begin(batch.capture)
+        for page in [] if batch.passed is None else self._back.feed(self._follower.events(batch.passed)):
+            self._notes.add(page)
+            self._writer.page(event for event in page if is_shown(event, batch.begin_ns))
+        self._writer.findings(batch.findings)
+        return self._notes if batch.passed is None else self._notes.messages
+
+    def _begin(self, capture: int) -> None:
+        self._capture = capture
+        self._follower = Follower()
+        self._back = Back(self._options, registry(self._args))
+        self._notes = Notes()
+        self._writer.begin()
+
+
+def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
+    """Writes the tables and prints each capture's notes; the number of rows of each table.
+
+    The first process analyses, for which it decodes share sessions by itself; the other one decodes everything and writes.
+    """
+    rows: dict[str, int] = {}
+    files = [list(source.files) for source in captures]
+    with Crew(1, partial(_Exporting, args, files, captures[0].options)) as crew:
+        ended = iter(captures)
+        for told in followed(crew, _batches(captures, args)):
+            if isinstance(told, dict):
+                rows = told
+            elif isinstance(told, Notes):
+                source = next(ended)
+                source.notes = told
+                print_notes(source, heading=args.each)
+    return rows
+
+
+def _batches(captures: Iterable[Source], args: Namespace) -> Iterator[_Batch | None]:
+    for index, source in enumerate(captures):
+        relay, analyzer = Relay(), Analyzer()
+        back = Back(Options(records=False, bodies=APIS), registry(args))
+        for events in source.framed():
+            passed = relay.pack(events)
+            found = [finding for page in back.feed(events) for event in page for finding in analyzer.feed(event)]
+            yield _Batch(index, passed, [*filter(source.shows, found)], source.begin_ns)
+        yield _Batch(index, None, [*filter(source.shows, analyzer.close())], source.begin_ns)
+    yield None
