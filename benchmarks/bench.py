@@ -23,8 +23,6 @@ HELP_MS = 150.0
 HUGE = (500, 5000)
 LINEAR = 1.1
 HUGE_ROUNDS = 3
-#: Rounds of the largest input, which takes longest.
-LARGE_ROUNDS = 2
 
 
 @dataclass
@@ -62,7 +60,7 @@ class Bench:
             self.results.left_out.append("two processes beside one: this kshark has no --jobs")
             commands.pop("two jobs")
         self._show(traffic.name, commands)
-        runs = in_turn(commands, min(self.rounds, LARGE_ROUNDS) if traffic.name == "large" else self.rounds)
+        runs = in_turn(commands, self.rounds)
         shutil.rmtree(WORK / "tables", ignore_errors=True)
         for row in ROWS:
             if row.input == traffic.name and row.own in runs:

@@ -68,7 +68,7 @@ INPUTS: Final = {
             170,
             20,
         ),
-        Input("share-rpc", f"share groups of today: the connections of {SHARE}, going on and on", 60, 10, (SHARE,), _BROKER_AND_CONTROLLER),
+        Input("share-rpc", f"share groups of today: the connections of {SHARE}, going on and on", 50, 10, (SHARE,), _BROKER_AND_CONTROLLER),
         Input("zstd", "Produce v10 and Fetch v12: batches of 100 to 500 records, compressed with zstd to about a half", 140, 20),
         Input(
             "short-connections",
