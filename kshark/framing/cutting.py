@@ -123,8 +123,9 @@ def _remember(streams: list[Stream], counts: list[int], frames: Cut) -> None:
     """What a stream must know to find a boundary again after a gap; and frames behind one found again are marked."""
     behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
     place = frames.start + behind
-    place = np.where(place + 4 <= frames.end, place, 0)  # too short for a correlation id: any will do, none will match
-    ids = ((frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), place)).tolist()
+    whole = place + 4 <= frames.end
+    ids = ((frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), np.where(whole, place, 0))).tolist()
+    short = set(np.flatnonzero(~whole).tolist())  # frames too short for a correlation id
     at = 0
     for stream, count in zip(streams, counts, strict=True):
         if count:
@@ -132,7 +133,9 @@ def _remember(streams: list[Stream], counts: list[int], frames: Cut) -> None:
                 unsure = min(stream.unsure, count)
                 frames.resync[at : at + unsure] = True
                 stream.unsure -= unsure
-            stream.remember(ids[max(at, at + count - REMEMBERED) : at + count], frames.buffer, int(frames.start[at + count - 1]))
+            rows = range(max(at, at + count - REMEMBERED), at + count)
+            known = [ids[row] for row in rows if row not in short] if short else ids[rows.start : rows.stop]
+            stream.remember(known, frames.buffer, int(frames.start[at + count - 1]))
             at += count
 
 

@@ -37,10 +37,11 @@ class Talk:
     def size(self) -> int:
         return self.streams[0].size + self.streams[1].size
 
-    def delay(self, packet: int) -> None:
+    def delay(self, packet: int, time_ns: int) -> None:
+        """What is here became known late: it is ready with this packet."""
         for stream in self.streams:
-            if stream.size:
-                stream.delay(packet, self.flow.last_time_ns)
+            stream.ready = [packet] * len(stream.ready)
+            stream.ready_ns = [time_ns] * len(stream.ready_ns)
 
     def drop_all(self) -> None:
         """Another protocol's bytes are counted by the flow and forgotten."""

@@ -6,7 +6,8 @@ piece by piece in the order of packets over all of them, so that no decision dep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
@@ -123,11 +124,10 @@ class Framing:
         """All that is settled, at once; where frames end to be frames the search goes on piece by piece."""
         while self._touched:
             touched, self._touched = self._touched, {}
-            later: list[Happening] = []
-            for stream, run in self._cut(touched):
-                later += run
-                self._watch(self._talks[stream.flow.id], stream.ready[-1] if stream.ready else self._packet)
-            self._take_carefully(later)
+            for stream, later in sorted(self._cut(touched), key=lambda each: not each[0].by_client):
+                talk = self._talks[stream.flow.id]
+                self._resume(talk, stream, later, final=False)
+                self._regard(talk, stream.ready[-1] if stream.ready else self._packet)
 
     def _cut(self, streams: Iterable[Stream]) -> list[Broken]:
         frames, broken = cut(streams, self._told.append)
@@ -176,7 +176,7 @@ class Framing:
         talk = self._talks[run.flow.id]
         packet = run.ready[index]
         talk.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
-        self._advance(talk, packet)
+        self._advance(talk, packet, run.ready_ns[index])
 
     def _carefully(self, item: Gap | Opened | HalfClosed | Closed) -> None:
         talk = self._talks[item.flow.id]
@@ -187,7 +187,7 @@ class Framing:
         else:
             self._told.append(item)
 
-    def _advance(self, talk: Talk, packet: int) -> None:
+    def _advance(self, talk: Talk, packet: int, time_ns: int) -> None:
         """One more piece came: is the connection recognised, is the boundary found, are frames whole?"""
         service: str = talk.flow.service
         if service == "unknown":
@@ -196,7 +196,7 @@ class Framing:
             if service == "kafka":
                 self._brokers.setdefault(talk.flow.broker, packet)
                 if talk.late:
-                    talk.delay(packet)
+                    talk.delay(packet, time_ns)
             elif service == "unknown":
                 self._watch(talk, packet)
                 return
@@ -212,11 +212,12 @@ class Framing:
         streams = (talk.streams[client], talk.streams[1 - client])
         if streams[0].searching or streams[1].searching:
             for stream in streams:
-                if stream.searching and stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append) and talk.late:
-                    stream.delay(packet, talk.flow.last_time_ns)
-                for _, later in self._cut([stream]):
-                    for run in later:
-                        stream.take(run, 0)
+                self._resume(talk, stream, [], final=final)
+        self._regard(talk, packet)
+
+    def _regard(self, talk: Talk, packet: int) -> None:
+        """Whether the connection's boundaries are known now; one whose are not is watched."""
+        streams = talk.streams
         if any(stream.searching and stream.size for stream in streams):
             self._watch(talk, packet)
         elif any(stream.searching for stream in streams):
@@ -227,6 +228,21 @@ class Framing:
             talk.held_from = 0
             talk.late = False
             self._touched.update(dict.fromkeys(streams))
+
+    def _resume(self, talk: Talk, stream: Stream, later: Iterable[Run], *, final: bool) -> None:
+        """Cuts what is here of one stream. Where no frame begins the next boundary is looked for: in what is here, then with each piece
+        of `later`, so that no boundary found depends on what came together."""
+        waiting = deque(_pieces(later))
+        while True:
+            for _, rest in self._cut([stream]):
+                waiting.extendleft(reversed(list(_pieces(rest))))
+            if stream.searching and talk.late:
+                stream.delay()
+            if stream.searching and stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
+                continue
+            if not waiting:
+                return
+            stream.take_piece(*waiting.popleft())
 
     def _watch(self, talk: Talk, packet: int) -> None:
         """From this packet on the time line waits for what becomes of the connection."""
@@ -240,9 +256,9 @@ class Framing:
         stream = talk.streams[gap.side]
         if talk.flow.service in ("kafka", "unknown"):
             if talk.flow.service == "kafka":
-                for _, later in self._cut([stream]):
-                    for run in later:
-                        stream.take(run, 0)
+                client = talk.flow.client_side or 0
+                for each in (talk.streams[client], talk.streams[1 - client]):
+                    self._resume(talk, each, [], final=False)
             stream.lose(gap, self._told.append)
             self._told.append(gap)
             if stream.searching:
@@ -285,3 +301,9 @@ class Framing:
 
 def _packet(item: Happening, index: int) -> int:
     return item.ready[index] if isinstance(item, Run) else item.packet
+
+
+def _pieces(runs: Iterable[Run]) -> Iterator[tuple[bytes, int, int, int, int]]:
+    """Runs as what Stream.take_piece takes."""
+    for run in runs:
+        yield from zip(run.data, run.packet, run.time_ns, run.ready, run.ready_ns, strict=True)

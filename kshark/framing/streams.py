@@ -138,10 +138,10 @@ class Stream:
         """Forgets everything; another protocol's bytes are counted by the flow."""
         self.drop(self.size)
 
-    def delay(self, packet: int, time_ns: int) -> None:
-        """What is here became known late: it is ready with this packet."""
-        self.ready = [packet] * len(self.ready)
-        self.ready_ns = [time_ns] * len(self.ready_ns)
+    def delay(self) -> None:
+        """What is here becomes known late: it is ready with the last packet of it."""
+        self.ready = self.ready[-1:] * len(self.ready)
+        self.ready_ns = self.ready_ns[-1:] * len(self.ready_ns)
 
     # -- damage
 

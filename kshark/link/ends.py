@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 FORGOTTEN: Final = Ends("", "")
-#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4).
-_SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64)
+#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4), others in every process: nobody can send
+#: packets that are made to share a slot.
+_SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64) ^ np.uint64(
+    (hash("kshark.link.ends") & 0xFFFFFFFFFFFF) << 1
+)
 _PORT: Final = np.uint64(0xFFFF)
 _16: Final = np.uint64(16)
 _32: Final = np.uint64(32)

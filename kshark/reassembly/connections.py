@@ -127,7 +127,10 @@ class Connection:
             here.next = seq
         if flags & FIN and here.fin is None:
             here.fin = (seq + len(payload) + missing) & _MASK
-        if payload or missing:
+        if payload and here.finished and here.next is not None and here.next == here.fin and ahead(seq, here.next) > 0:
+            text = "behind the sender's own FIN"
+            out.append(Weird("BYTES_SKIPPED", "reassembly", packet, time_ns, text, flow.id, side, packet, len(payload)))
+        elif payload or missing:
             self._data(here, side, packet, time_ns, clock_ns, seq, payload, missing, out)
         self._finish(side, packet, time_ns, out)
 
@@ -162,7 +165,7 @@ class Connection:
         if there.next is None:
             if flow.begun[side] and here.place == 0:
                 there.next, flow.begun[1 - side] = ack, True
-        else:
+        elif there.acked is None or ahead(ack, there.acked) > 0:
             there.acked = ack
         if not payload:
             return

@@ -125,7 +125,8 @@ class Reassembly:
             side: Side = 1 if path & 1 else 0
             connection = self._connections.get(pair)
             # 1 us instead of 5 for a segment that is simply the next one: short connections consist of little else
-            if connection is not None and flags & _ALL == ACK and not missing and connection.next_is(side, seq):
+            plain = flags & _ALL == ACK and not missing and not self._all_exact
+            if plain and connection is not None and connection.next_is(side, seq):
                 connection.extend(side, packet, time_ns, ack, buffer[offset : offset + length], out)
                 continue
             if connection is None or (flags & SYN and connection.is_another(side, seq, time_ns)):

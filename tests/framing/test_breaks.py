@@ -1,0 +1,82 @@
+"""Where no frame begins, and what is known late: the same comes out however the packets are fed."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark import limits
+from kshark.framing.cutting import cut
+from kshark.framing.streams import Stream, signed
+from kshark.model import Ends, Event, Flow, Message, Weird
+from kshark.pipeline import Engine
+from tests.packets import Packet, Tcp, Wire, batches
+from tests.property.mangled import packets_of
+from tests.property.told import told
+from tests.shared import CAPTURES
+from tests.test_exchange import answer, framed, metadata
+
+EVERY_PACKET = [1] * 99
+
+
+def events(packets: list[Packet], sizes: list[int]) -> list[Event]:
+    engine = Engine()
+    pages = [page for part in batches(packets, sizes) for page in engine.feed(part)] + list(engine.close())
+    return [event for page in pages for event in page]
+
+
+@pytest.mark.parametrize("sizes", [[5], [5, 1], [5, 4], EVERY_PACKET])
+def test_an_impossible_length_is_told_once(sizes: list[int]) -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    tcp.client(b"\x7f\xff\xff\xff" * 5, mss=8)
+    tcp.close()
+
+    codes = [event.code for event in events(wire.packets, sizes) if isinstance(event, Weird)]
+
+    assert codes == ["FRAME_LENGTH_INVALID", "BYTES_SKIPPED"]
+
+
+def test_requests_between_an_impossible_length_and_a_gap_are_found() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    tcp.client(b"\x7f\xff\xff\xff" + bytes(20))
+    for number in range(2, 8):
+        tcp.client(metadata(number))
+        tcp.broker(answer(number))
+    tcp.client(metadata(8))  # lost, and acknowledged by the answer
+    tcp.broker(answer(8))
+    tcp.client(metadata(9))
+    tcp.broker(answer(9))
+    wire.pause(2)
+    tcp.client(metadata(10))
+    tcp.broker(answer(10))
+    del wire.packets[18]
+
+    def requests(sizes: list[int]) -> list[object]:
+        return [one.correlation_id for one in events(wire.packets, sizes) if isinstance(one, Message) and one.kind == "request"]
+
+    assert requests([5]) == requests(EVERY_PACKET)
+    assert {4, 5, 6, 7} <= set(requests([5]))
+
+
+def test_a_frame_too_short_for_a_correlation_id_is_not_remembered() -> None:
+    stream = Stream(Flow(0, Ends("a:1", "b:2"), 1, 0), 0)
+    stream.by_client = True
+    for number, frame in enumerate([metadata(7), framed(b"abc")], 1):
+        stream.take_piece(frame, number, 0, number, 0)
+
+    cut([stream], lambda weird: None)
+
+    assert [signed(number) for number in stream.ids] == [7]
+
+
+def test_a_boundary_found_late_has_the_time_of_its_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RECOGNITION_BYTES", 300)
+    monkeypatch.setattr(limits, "HELD_PACKETS", 40)
+    packets = packets_of(CAPTURES / "share-java-explicit-4.1.2.pcap")[400:]
+
+    assert told(batches(packets, [len(packets)])) == told(batches(packets, [50] * 100))
