@@ -93,6 +93,7 @@ def machine() -> dict[str, str]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores",
+        "load": f"{os.getloadavg()[0]:.1f} at the start (what others kept busy: wall times mean nothing above 0.5)",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "kshark": f"{_said(kshark('--version'))}, commit {_said(['git', '-C', str(ROOT), 'rev-parse', '--short', 'HEAD'])}",
