@@ -16,7 +16,7 @@ from tests.shared import CAPTURES, SHARED
 BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
 EVERYTHING = {**MUTATIONS, "anything": anything}
 #: Captures that the quick test takes with each mutation.
-SAMPLE = 5
+SAMPLE = 3
 #: What framing says of bytes that are in no message. The four of a FRAME_LENGTH_INVALID are the first of a BYTES_SKIPPED too.
 PASSED_OVER = ("BYTES_SKIPPED", "FRAME_TRUNCATED_AT_CLOSE")
 LENGTH_PREFIX = 4

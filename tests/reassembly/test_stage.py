@@ -428,3 +428,13 @@ def test_bytes_that_go_on_at_the_number_of_a_fin_prove_it_was_not_the_last() -> 
     talk.fin(CLIENT, b"abc")
     talk.client(b"def", at=3)
     assert talk.heard().client == [b"abcdef"]
+
+
+def test_bytes_behind_a_sides_own_fin_are_told() -> None:
+    """RFC 9293, 3.10.7.4: nobody takes them, and the number of the FIN is no missing byte."""
+    talk = Talk().open()
+    talk.fin(CLIENT, b"abc")
+    late = talk.client(b"xyz", at=4)
+    heard = talk.heard()
+    assert (heard.client, heard.weirds) == ([b"abc"], [("BYTES_SKIPPED", late, 3)])
+    assert heard.flows[0].gaps == 0
