@@ -38,7 +38,7 @@ class Bench:
     peaks_mb: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def run(self) -> Results:
-        self.results = Results(self.rounds)
+        self.results = Results(self.rounds, self.quick)
         for traffic in INPUTS.values():
             if self.only is None or traffic.name in self.only:
                 self._input(traffic)

@@ -16,9 +16,9 @@ def table(results: Results) -> str:
         spread = f"{one.lowest:.2f}..{one.highest:.2f}"
         lines.append(
             f"{what:56}{one.own:7.2f} s{one.peer:7.2f} s{one.ratio:7.2f}x{one.row.at_least:8.2f}x{spread:>15}"
-            f"{one.own_mb:6.0f}{one.peer_mb:8.0f}  {_verdict(one)}"
+            f"{one.own_mb:6.0f}{one.peer_mb:8.0f}  {'' if results.quick else _verdict(one)}"
         )
-    lines.append("")
+    lines.append("small inputs: start-up weighs in, the targets are those of make bench\n" if results.quick else "")
     for figure in results.figures:
         limit = "" if figure.limit is None else f"limit {figure.limit:g}  {_verdict(figure)}"
         lines.append(f"{figure.what:72}{figure.shown:>12}  {limit}")

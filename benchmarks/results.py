@@ -68,6 +68,7 @@ class Results:
     """Everything that a run of the benchmarks found."""
 
     rounds: int
+    quick: bool = False
     compared: list[Compared] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
