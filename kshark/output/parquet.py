@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -24,10 +24,12 @@ MANIFEST: Final = "manifest.json"
 #: Version of the manifest's own shape.
 FORMAT: Final = 1
 #: Rows or bytes that are turned into columns at a time, and that make a row group.
-CHUNK_ROWS: Final = 4096
+CHUNK_ROWS: Final = 1024
 CHUNK_BYTES: Final = 8 << 20
 GROUP_ROWS: Final = 256 << 10
 GROUP_BYTES: Final = 16 << 20
+#: Bytes of columns that wait for their group, over all tables.
+HELD_BYTES: Final = 12 << 20
 
 _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "boolean": pa.bool_,
@@ -103,6 +105,9 @@ class TableFile:
         self._pending: list[Row] = []
         self._pending_bytes = 0
         self._chunks: list[pa.RecordBatch] = []
+        self._chunk_rows = 0
+        #: Bytes of the columns that wait for their group.
+        self.held_bytes = 0
 
     def add(self, rows: Sequence[Row]) -> None:
         self._pending += rows
@@ -112,16 +117,20 @@ class TableFile:
             self._to_columns()
 
     def _to_columns(self) -> None:
-        self._chunks.append(record_batch(self._schema, self._pending))
-        self.rows += len(self._pending)
+        chunk = record_batch(self._schema, self._pending)
+        self._chunks.append(chunk)
+        self._chunk_rows += len(chunk)
+        self.held_bytes += chunk.nbytes
         self._pending, self._pending_bytes = [], 0
-        if sum([len(chunk) for chunk in self._chunks]) >= GROUP_ROWS or sum([chunk.nbytes for chunk in self._chunks]) >= GROUP_BYTES:
-            self._to_group()
+        if self._chunk_rows >= GROUP_ROWS or self.held_bytes >= GROUP_BYTES:
+            self.to_group()
 
-    def _to_group(self) -> pq.ParquetWriter:
+    def to_group(self) -> pq.ParquetWriter:
+        """Writes the columns that wait as a row group."""
         writer = self._writer = self._writer or self._open()
         writer.write_table(pa.Table.from_batches(self._chunks, self._schema), row_group_size=GROUP_ROWS)
-        self._chunks = []
+        self.rows += self._chunk_rows
+        self._chunks, self._chunk_rows, self.held_bytes = [], 0, 0
         return writer
 
     def _open(self) -> pq.ParquetWriter:
@@ -138,8 +147,8 @@ class TableFile:
 
     def close(self) -> None:
         self._to_columns()
-        if self.rows or self._part == 0:
-            self._to_group().close()
+        if self.rows or self._chunk_rows or self._part == 0:
+            self.to_group().close()
             os.replace(self._unfinished, self._path)
 
 
@@ -153,6 +162,8 @@ class TableFiles:
     def add(self, page: Iterable[tuple[str, Sequence[Row]]]) -> None:
         for name, rows in page:
             self._files[name].add(rows)
+        while sum([file.held_bytes for file in self._files.values()]) > HELD_BYTES:
+            max(self._files.values(), key=attrgetter("held_bytes")).to_group()
 
     def close(self) -> dict[str, int]:
         """Number of rows of each table."""
@@ -178,6 +189,7 @@ class ParquetWriter:
         self._names = iter(capture_names(captures))
         self._records = records
         prepare(self._folder)
+        pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
         self._files = TableFiles(self._folder, records=records)
         self._rows = Rows("")
 
