@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ FORGOTTEN: Final = Ends("", "")
 _SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64) ^ np.uint64(
     (hash("kshark.link.ends") & 0xFFFFFFFFFFFF) << 1
 )
+#: Slots to begin with.
+_SLOTS: Final = 4096
 _PORT: Final = np.uint64(0xFFFF)
 _16: Final = np.uint64(16)
 _32: Final = np.uint64(32)
@@ -41,10 +43,10 @@ class EndsTable:
         self._limit = limit
         #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns counted).
         self._count = self._numbers = self._columns = 0
-        self._key: Words = np.zeros((KEY_WORDS, 1024), np.uint64)
-        self._number: Int64s = np.zeros(1024, np.int64)
-        self._seen: Int64s = np.zeros(1024, np.int64)
-        self._rebuild()
+        self._key: Words = np.empty((KEY_WORDS, 2 * limit), np.uint64)  # room that is not used takes no memory
+        self._number: Int64s = np.empty(2 * limit, np.int64)
+        self._seen: Int64s = np.empty(2 * limit, np.int64)
+        self._rebuild(_SLOTS)
 
     def __getitem__(self, pair: int) -> Ends:
         """The ends of a pair, FORGOTTEN where they are."""
@@ -96,15 +98,12 @@ class EndsTable:
             key, slot = key[:, on], (slot[on] + 1) & (len(self._slots) - 1)
 
     def _add(self, key: Words) -> None:
-        count = self._count + key.shape[1]
-        if count > len(self._number):
-            room = max(count, 2 * len(self._number))
-            self._key, self._number, self._seen = (_grown(column, room) for column in (self._key, self._number, self._seen))
-            self._rebuild()
-        rows = np.arange(self._count, count)
+        rows = np.arange(self._count, self._count + key.shape[1])
         self._key[:, rows] = key
         self._number[rows] = self._numbers + np.arange(len(rows))
-        self._count, self._numbers = count, self._numbers + len(rows)
+        if 2 * (self._count + len(rows)) > len(self._slots):
+            self._rebuild(max(2 * len(self._slots), 1 << (4 * len(rows)).bit_length()))
+        self._count, self._numbers = self._count + len(rows), self._numbers + len(rows)
         self._place(rows)
 
     def _place(self, rows: Int64s) -> None:
@@ -118,11 +117,10 @@ class EndsTable:
             left[taken] = False
             rows, slot = rows[left], (slot[left] + 1) & (len(self._slots) - 1)
 
-    def _rebuild(self) -> None:
-        """Slots anew: two for each row there is room for."""
-        bits = (2 * len(self._number) - 1).bit_length()
-        self._shift = np.uint64(64 - bits)
-        self._slots: NDArray[np.int32] = np.full(1 << bits, -1, np.int32)
+    def _rebuild(self, slots: int) -> None:
+        """That many slots, a power of two and at least twice the rows."""
+        self._shift = np.uint64(65 - slots.bit_length())
+        self._slots: NDArray[np.int32] = np.full(slots, -1, np.int32)
         self._place(np.arange(self._count))
 
     def _forget(self) -> None:
@@ -132,7 +130,7 @@ class EndsTable:
         self._count = len(kept)
         self._key[:, : len(kept)] = self._key[:, kept]
         self._number[: len(kept)], self._seen[: len(kept)] = self._number[kept], self._seen[kept]
-        self._rebuild()
+        self._rebuild(len(self._slots))
 
 
 def _hash(key: Words) -> Words:
@@ -148,12 +146,6 @@ def _hash(key: Words) -> Words:
 def _reversed(key: Words) -> Words:
     ports = key[4]
     return np.stack((key[2], key[3], key[0], key[1], ports >> _32 << _32 | (ports & _PORT) << _16 | ports >> _16 & _PORT))
-
-
-def _grown(column: NDArray[Any], room: int) -> NDArray[Any]:
-    bigger = np.zeros((*column.shape[:-1], room), column.dtype)
-    bigger[..., : column.shape[-1]] = column
-    return bigger
 
 
 def _endpoint(address: bytes, port: bytes, version: int) -> str:
