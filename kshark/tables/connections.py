@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
-
 from kshark.model import Closed, Exchange, Flow, HalfClosed, Message
 from kshark.tables.fields import Row
 from kshark.tables.names import Node
@@ -34,14 +32,6 @@ class Connection:
     def next(self) -> int:
         self.position += 1
         return self.position - 1
-
-    def alive(self, message: Message) -> None:
-        if message.kind == "request":
-            self.last_request = message.packet
-            if self.first_request is None:
-                self.first_request = message.packet
-        elif self.first_response is None and message.request_packet is not UNSET:
-            self.first_response = message.packet
 
     def common(self, message: Message) -> Row:
         """The columns that every table begins with (kshark.tables.columns.COMMON)."""

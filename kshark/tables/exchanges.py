@@ -19,47 +19,68 @@ Places = tuple[int | None, int | None, int, int | None, int | None]
 
 def row(common: Row, where: Message, exchange: Exchange, texts: tuple[str | None, str | None], places: Places) -> Row:
     """`where` is the message whose place the row has, `texts` are both bodies as JSON."""
-    request, response = exchange.request, exchange.response
-    if request is None:
-        asked_packet = asked_ns = asked_size = group_id = member_id = asked_first = asked_weird = None
-    else:
-        body = request.body
-        asked_packet, asked_ns, asked_size = request.packet, request.time_ns, request.size
-        group_id, member_id = getattr(body, "group_id", None), getattr(body, "member_id", None)
-        asked_first, asked_weird = first_packet(request), set_or_none(request.weird)
-    if response is None:
-        answer_packet = answer_ns = latency_ns = answer_size = error_code = throttle_time_ms = answer_first = answer_weird = None
-    else:
-        body = response.body
-        answer_packet, answer_ns, answer_size = response.packet, response.time_ns, response.size
-        error_code, throttle_time_ms = getattr(body, "error_code", None), getattr(body, "throttle_time_ms", None)
-        latency_ns = set_or_none(response.latency_ns)
-        answer_first, answer_weird = first_packet(response), set_or_none(response.weird)
+    asked, answered = exchange.request, exchange.response
+    api, client_id = where.api, where.client_id
+    asked_packet, asked_ns, asked_size, group_id, member_id, asked_first, asked_weird = _NOT_ASKED if asked is None else _asked(asked)
+    packet, ns, latency_ns, size, error_code, throttle_time_ms, first, weird = _NOT_ANSWERED if answered is None else _answered(answered)
     return (
         *common,
-        set_or_none(where.api_key),
-        set_or_none(where.api),
-        set_or_none(where.version),
-        set_or_none(where.correlation_id),
-        set_or_none(where.client_id),
+        None if where.api_key is UNSET else where.api_key,
+        None if api is UNSET else api,
+        None if where.version is UNSET else where.version,
+        None if where.correlation_id is UNSET else where.correlation_id,
+        None if client_id is UNSET else client_id,
         asked_packet,
-        answer_packet,
+        packet,
         asked_ns,
-        answer_ns,
+        ns,
         latency_ns,
         asked_size,
-        answer_size,
+        size,
         exchange.outcome,
-        set_or_none(error_code),
-        set_or_none(throttle_time_ms),
-        set_or_none(group_id),
-        set_or_none(member_id),
+        error_code,
+        throttle_time_ms,
+        group_id,
+        member_id,
         *texts,
         asked_first,
-        answer_first,
+        first,
         asked_weird,
-        answer_weird,
+        weird,
         *places,
+    )
+
+
+_NOT_ASKED: Final = (None,) * 7
+_NOT_ANSWERED: Final = (None,) * 8
+
+
+def _asked(message: Message) -> Row:
+    body, packets, weird = message.body, message.packets, message.weird
+    group_id, member_id = getattr(body, "group_id", None), getattr(body, "member_id", None)
+    return (
+        message.packet,
+        message.time_ns,
+        message.size,
+        None if group_id is UNSET else group_id,
+        None if member_id is UNSET else member_id,
+        None if isinstance(packets, UnsetType) else packets[0],
+        None if weird is UNSET else weird,
+    )
+
+
+def _answered(message: Message) -> Row:
+    body, packets, weird, latency_ns = message.body, message.packets, message.weird, message.latency_ns
+    error_code, throttle_time_ms = getattr(body, "error_code", None), getattr(body, "throttle_time_ms", None)
+    return (
+        message.packet,
+        message.time_ns,
+        None if latency_ns is UNSET else latency_ns,
+        message.size,
+        None if error_code is UNSET else error_code,
+        None if throttle_time_ms is UNSET else throttle_time_ms,
+        None if isinstance(packets, UnsetType) else packets[0],
+        None if weird is UNSET else weird,
     )
 
 

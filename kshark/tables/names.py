@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kshark import limits
 from kshark.model import Message
@@ -27,8 +27,18 @@ class Names:
     def __init__(self) -> None:
         self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
+        self._teach: dict[tuple[Any, str], bool] = {}
 
     def learn(self, message: Message) -> None:
+        """Takes what a message tells; most APIs tell nothing."""
+        key = (message.api_key, message.kind)
+        teaches = self._teach.get(key)
+        if teaches is None:
+            teaches = self._teach[key] = key == (METADATA, "response") or self._topics.teaches(*key)
+        if teaches:
+            self._learn(message)
+
+    def _learn(self, message: Message) -> None:
         self._topics.learn(message)
         if message.api_key != METADATA or message.kind != "response":
             return

@@ -100,11 +100,18 @@ class Rows:
             return
         if connection.given_up:
             self._give_up(connection, message.packet)
-        position = connection.next()
-        connection.alive(message)
-        if message.kind == "request" and message.api_key is not UNSET:
+        position = connection.position
+        connection.position = position + 1
+        kind = message.kind
+        if kind == "request":
+            connection.last_request = message.packet
+            if connection.first_request is None:
+                connection.first_request = message.packet
+        elif connection.first_response is None and message.request_packet is not UNSET:
+            connection.first_response = message.packet
+        if kind == "request" and message.api_key is not UNSET:
             connection.requests[id(message)] = position
-        elif message.kind == "unknown" or message.correlation_id is UNSET:
+        elif kind == "unknown" or message.correlation_id is UNSET:
             self._held["weirds"] += oddities.touched(connection, message)
 
     def _exchange(self, exchange: Exchange) -> None:
@@ -128,28 +135,28 @@ class Rows:
         if where is None:
             return
         held, names = self._held, self._names
-        asked = None if request is None else connection.common(request)
-        answered = None if response is None else connection.common(response)
+        common = connection.common(where)
         asked_fields = answered_fields = None
-        if request is not None and asked is not None:
+        if request is not None:
             key: Any = request.api_key
             if request.weird is not UNSET:
                 held["weirds"] += oddities.touched(connection, request)
             if key in share.SHARE_APIS:
-                share.add(held, asked, answered, request, exchange, names)
+                answered = None if response is None else connection.common(response)
+                share.add(held, common, answered, request, exchange, names)
             elif key in groups.TABLE_OF:
-                groups.add(held, asked, request, response)
+                groups.add(held, common, request, response)
             elif key in batches.PRODUCE:
-                asked_fields = batches.add(held, asked, request, names, records=self._records)
-        if response is not None and answered is not None:
+                asked_fields = batches.add(held, common, request, names, records=self._records)
+        if response is not None:
             if response.weird is not UNSET:
                 held["weirds"] += oddities.touched(connection, response)
             if response.api_key in batches.FETCH:
-                answered_fields = batches.add(held, answered, response, names, records=self._records)
+                answered_fields = batches.add(held, connection.common(response), response, names, records=self._records)
         texts = (exchanges.body_json(request, asked_fields), exchanges.body_json(response, answered_fields))
         after = connection.last_request if request is None else None
         places = (asked_at, None if response is None else position - 1, position, given_up, after)
-        held["exchanges"].append(exchanges.row(asked or answered or (), where, exchange, texts, places))
+        held["exchanges"].append(exchanges.row(common, where, exchange, texts, places))
 
     # -- oddities and findings
 
