@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,7 @@ class EndsTable:
         self._limit = limit
         #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns counted).
         self._count = self._numbers = self._columns = 0
-        self._key: Words = np.empty((KEY_WORDS, 2 * limit), np.uint64)  # room that is not used takes no memory
+        self._key: Words = np.empty((2 * limit, KEY_WORDS), np.uint64)  # room that is not used takes no memory
         self._number: Int64s = np.empty(2 * limit, np.int64)
         self._seen: Int64s = np.empty(2 * limit, np.int64)
         self._rebuild(_SLOTS)
@@ -53,7 +54,7 @@ class EndsTable:
         row = int(np.searchsorted(self._number[: self._count], pair))
         if row == self._count or self._number[row] != pair:
             return FORGOTTEN
-        words = self._key[:, row].tobytes()
+        words = self._key[row].tobytes()
         return Ends(_endpoint(words[:16], words[32:34], words[36]), _endpoint(words[16:32], words[34:36], words[36]))
 
     def paths(self, key: Words) -> Int64s:
@@ -86,9 +87,9 @@ class EndsTable:
         asked: Int64s | slice = slice(None)
         while True:
             row = self._slots[slot].astype(np.int64)
-            known = self._key[:, row]
-            same = (known == key).all(axis=0)
-            back = ~same & (known == _reversed(key)).all(axis=0) if not same.all() else np.zeros(len(same), bool)
+            known = self._key[row]
+            same = _equal(known, key)
+            back = ~same & _equal(known, _reversed(key))
             hit = (same | back) & (row >= 0)
             place[asked] = np.where(hit, row << 1 | back, -1)
             on = np.flatnonzero(~hit & (row >= 0))
@@ -99,7 +100,7 @@ class EndsTable:
 
     def _add(self, key: Words) -> None:
         rows = np.arange(self._count, self._count + key.shape[1])
-        self._key[:, rows] = key
+        self._key[rows] = key.T
         self._number[rows] = self._numbers + np.arange(len(rows))
         if 2 * (self._count + len(rows)) > len(self._slots):
             self._rebuild(max(2 * len(self._slots), 1 << (4 * len(rows)).bit_length()))
@@ -108,7 +109,7 @@ class EndsTable:
 
     def _place(self, rows: Int64s) -> None:
         """Each row into the first free slot from its own on."""
-        slot = (_hash(self._key[:, rows]) >> self._shift).astype(np.int64)
+        slot = (_hash(self._key[rows].T) >> self._shift).astype(np.int64)
         while len(rows):
             free = np.flatnonzero(self._slots[slot] < 0)
             taken = free[np.unique(slot[free], return_index=True)[1]]
@@ -128,7 +129,7 @@ class EndsTable:
         kept = np.sort(np.argsort(self._seen[: self._count])[self._count - self._limit :])
         self.forgotten += self._count - len(kept)
         self._count = len(kept)
-        self._key[:, : len(kept)] = self._key[:, kept]
+        self._key[: len(kept)] = self._key[kept]
         self._number[: len(kept)], self._seen[: len(kept)] = self._number[kept], self._seen[kept]
         self._rebuild(len(self._slots))
 
@@ -143,9 +144,17 @@ def _hash(key: Words) -> Words:
     return hashed
 
 
-def _reversed(key: Words) -> Words:
+def _reversed(key: Words) -> tuple[Words, ...]:
     ports = key[4]
-    return np.stack((key[2], key[3], key[0], key[1], ports >> _32 << _32 | (ports & _PORT) << _16 | ports >> _16 & _PORT))
+    return key[2], key[3], key[0], key[1], ports >> _32 << _32 | (ports & _PORT) << _16 | ports >> _16 & _PORT
+
+
+def _equal(rows: Words, words: Iterable[Words]) -> NDArray[np.bool_]:
+    """Which rows hold these words, told word by word: a comparison over rows of five costs three times as much."""
+    equal: NDArray[np.bool_] = np.ones(len(rows), bool)
+    for column, word in zip(rows.T, words, strict=True):
+        equal &= column == word
+    return equal
 
 
 def _endpoint(address: bytes, port: bytes, version: int) -> str:
