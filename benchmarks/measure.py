@@ -24,6 +24,10 @@ class Run:
     memory_mb: float
 
 
+#: As with an installed program: what Python compiled once is not compiled in every run, whatever this shell says.
+ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def kshark(*arguments: str) -> list[str]:
     """The command of this environment: the one beside the Python that runs."""
     return [str(Path(sys.executable).parent / "kshark"), *arguments]
@@ -53,7 +57,7 @@ def watched(command: Command, every_s: float = 1.0) -> tuple[Run, list[float]]:
 
 
 def _started(command: Command) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
 
 
 def _ended(process: subprocess.Popen[bytes], status: int, usage: resource.struct_rusage, begin: float) -> Run:

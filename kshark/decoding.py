@@ -7,7 +7,7 @@ was readable and names the fault.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from kshark import limits
 from kshark.codec import Reader, compile_reader, interpret
 from kshark.records import RecordsReader
 from kshark.registry import Registry
-from kshark.schema import Api, Layout
+from kshark.schema import NEVER, Api, Layout
 
 _INT16: Final = Struct(">h").unpack_from
 
@@ -62,6 +62,8 @@ class Decoder:
     one_way: tuple[str, int] | None = None
     then_raw: bool = False
     software: tuple[str, str] | None = None
+    #: Nobody asked for the bodies: what the stages themselves needed to know is left out of the message.
+    unasked: bool = False
 
 
 class Decoders(dict[int, Decoder]):
@@ -91,9 +93,8 @@ class Decoders(dict[int, Decoder]):
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
             return Decoder(key, version, UNSET if name is None else name, code, 1, 0, _UNREADABLE, _UNREADABLE)
         known = api.versions.nearest(version)
-        needed = api.one_way is not None or version in api.then_raw  # the stages look into these themselves
-        wanted = self._bodies is None or key in self._bodies or needed
         then_raw = version in api.then_raw
+        wanted = self._bodies is None or key in self._bodies or then_raw  # the stages look into the answer themselves
         return Decoder(
             key,
             version,
@@ -101,12 +102,13 @@ class Decoders(dict[int, Decoder]):
             None if known == version else "VERSION_UNKNOWN",
             api.request_header_version(known),
             api.response_header_version(known),
-            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _UNASKED,
+            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _beginning(api, known),
             self._response(api, version, known) if wanted else _UNASKED,
             api.one_way is not None or then_raw or api.software is not None,
             api.one_way,
             then_raw,
             api.software,
+            not wanted,
         )
 
     def _response(self, api: Api, version: int, known: int) -> Body:
@@ -159,6 +161,22 @@ def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
 #: Bodies nobody can read, and bodies nobody asked for: what is behind the header is passed over.
 _UNREADABLE: Final = Body(lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: Read(None, None, ""))
 _UNASKED: Final = Body(lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: Read(UNSET, None, ""))
+
+
+def _beginning(api: Api, version: int) -> Body:
+    """Of a body that nobody asked for, the fields up to the one that tells whether an answer follows; of other APIs nothing."""
+    if api.one_way is None:
+        return _UNASKED
+    fields = api.request.root.fields
+    behind = next(at for at, field in enumerate(fields, 1) if field.name == api.one_way[0])
+    head = replace(api.request, root=replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
+    reader = compile_reader(head, version)
+
+    def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
+        body, stop = reader(buffer, at, end)
+        return body, max(stop, end)
+
+    return Body(read, _UNASKED.exactly)
 
 
 # -- headers

@@ -181,9 +181,12 @@ class ExchangeStage:
 
     def _obey(self, decoder: Decoder, connection: _Connection, message: Message, correlation_id: int) -> bool:
         """What this API asks for beyond the ordinary; True when its request has no answer."""
-        if decoder.software is not None and message.body is not None:
-            _learn_software(connection.flow, decoder.software, message.body)
-        if decoder.one_way is None or getattr(message.body, decoder.one_way[0], None) != decoder.one_way[1]:
+        body = message.body
+        if decoder.unasked:
+            message.body = UNSET
+        if decoder.software is not None and body is not None:
+            _learn_software(connection.flow, decoder.software, body)
+        if decoder.one_way is None or getattr(body, decoder.one_way[0], None) != decoder.one_way[1]:
             return False
         connection.one_way.append(correlation_id)
         del connection.one_way[:-_ONE_WAY]

@@ -96,14 +96,15 @@ class Capture:
         return self._input.bytes_read
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
-        number, time_ns, data = 0, 0, self._head
+        number, time_ns, data, size = 0, 0, self._head, HEAD_READ
         try:
             while data:
                 for item in self._reader.feed(data):
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
                     yield item
-                data = self._input.read(self.read_bytes)
+                size = min(2 * size, self.read_bytes)  # small ones first: who waits for the first line does not wait for a batch
+                data = self._input.read(size)
             if self._input.fault is not None:
                 code, detail = self._input.fault
                 yield Weird(code, "capture", number, time_ns, detail)

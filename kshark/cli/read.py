@@ -14,7 +14,7 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.fields import COMMON, Fields, fields_line, opens
+from kshark.output.fields import COMMON, Fields, fields_lines, opens
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
 from kshark.output.tree import Trees
@@ -106,8 +106,8 @@ def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> 
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
             fields = Fields(known)
-            readers = [fields.find(name) for name in args.fields]
-            return lambda names: lambda messages: sink.text("".join([fields_line([read(m) for read in readers]) + "\n" for m in messages]))
+            text_of = fields_lines([fields.find(name) for name in args.fields])
+            return lambda names: lambda messages: sink.text(text_of(messages))
         case _ if args.verbose:
             return lambda names: partial(_trees, sink, Trees(known, names))
         case _:

@@ -49,6 +49,10 @@ class EndsTable:
         self._seen: Int64s = np.empty(2 * limit, np.int64)
         self._rebuild(_SLOTS)
 
+    def __len__(self) -> int:
+        """Pairs seen, forgotten ones included."""
+        return self._numbers
+
     def __getitem__(self, pair: int) -> Ends:
         """The ends of a pair, FORGOTTEN where they are."""
         row = int(np.searchsorted(self._number[: self._count], pair))

@@ -162,8 +162,8 @@ class TableFiles:
     def add(self, page: Iterable[tuple[str, Sequence[Row]]]) -> None:
         for name, rows in page:
             self._files[name].add(rows)
-        while sum([file.held_bytes for file in self._files.values()]) > HELD_BYTES:
-            max(self._files.values(), key=attrgetter("held_bytes")).to_group()
+            while sum([file.held_bytes for file in self._files.values()]) > HELD_BYTES:
+                max(self._files.values(), key=attrgetter("held_bytes")).to_group()
 
     def close(self) -> dict[str, int]:
         """Number of rows of each table."""

@@ -15,6 +15,8 @@ from kshark.tables.connections import Connection
 from kshark.tables.fields import Held, Row
 from kshark.tables.names import Names
 
+#: Rows of records that come together.
+RECORDS: Final = 4096
 #: A table's name and one of its rows, in the order of its columns.
 Named = tuple[str, Row]
 
@@ -50,13 +52,16 @@ class Rows:
                 yield name, row
 
     def page(self, events: Iterable[Event | Finding]) -> Iterator[tuple[str, list[Row]]]:
-        """The tables that get rows by these events."""
+        """The tables that get rows by these events; that of records more than once, for a page may hold very many."""
         takes, held = self._takes, self._held
         for event in events:
             take = takes.get(type(event))
             if take is None:
                 raise TypeError(f"{type(event).__name__} is no row: feed what the engine gives")
             take(event)
+            if len(held["records"]) >= RECORDS:
+                yield "records", held["records"]
+                held["records"] = []
         for name, rows in held.items():
             if rows:
                 held[name] = []

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
+import kshark
 from kshark.errors import UsageError
-from kshark.output.fields import COMMON, Fields, fields_line
+from kshark.output.fields import COMMON, Fields, fields_lines
 from tests.output.messages import REGISTRY, Message, request, response, unreadable
+from tests.shared import CAPTURES
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
 FIELDS = Fields(REGISTRY)
 
 
 def value(name: str, of: Message) -> str:
-    return fields_line([FIELDS.find(name)(of)])
+    return fields_lines([FIELDS.find(name)])([of])[:-1]
 
 
 ASKED = request(
@@ -110,3 +112,14 @@ def test_a_name_that_no_message_has_is_refused_with_what_comes_close(name: str, 
         FIELDS.find(name)
     assert str(told.value).startswith(f'no field "{name}"')
     assert hint in str(told.value)
+
+
+def test_columns_of_attributes_are_what_each_message_gives_by_itself() -> None:
+    names = ["frame.number", "kafka.flow", "kafka.len", "kafka.api_key", "kafka.api", "kafka.api_version", "kafka.correlation_id"]
+    messages = list(kshark.read(CAPTURES / "adv-frames.pcap"))
+    readers = [FIELDS.find(name) for name in [*names, "kafka.client_id"]]
+    one_by_one = fields_lines([*readers, FIELDS.find("frame.time_epoch")])
+
+    together = fields_lines(readers)(messages)
+
+    assert together.splitlines() == [line.rpartition("\t")[0] for line in one_by_one(messages).splitlines()]

@@ -13,7 +13,7 @@ from kshark.analysis.statistics import Statistics
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
 from kshark.model import Ends, Exchange, Flow, Message
-from kshark.output.fields import COMMON, Fields, fields_line
+from kshark.output.fields import COMMON, Fields, fields_lines
 from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.spans import plain
@@ -65,7 +65,7 @@ def printed(message: Message) -> None:
     for width in (None, 80):
         assert plain(MessageLines(REGISTRY, width).of(message)).isprintable()
     assert all(plain(line).isprintable() for line in Trees(REGISTRY).of(message))
-    assert "\n" not in fields_line([FIELDS.find(name)(message) for name in NAMES])
+    assert fields_lines([FIELDS.find(name) for name in NAMES])([message]).count("\n") == 1
     json.loads(json_lines([message]))
 
 
