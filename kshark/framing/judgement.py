@@ -72,9 +72,17 @@ def judge(talk: Talk, knows: Knows, brokers: Mapping[str, int], ports: frozenset
     if _certainly_other(talk, heads, knows):
         talk.flow.service = "other"
     elif talk.size > limits.RECOGNITION_BYTES:
-        talk.try_at = talk.size + (talk.size >> 1)
+        talk.try_at = talk.size + min(talk.size >> 1, *(_until_whole(head, knows) for head in heads))
         if talk.size > limits.SEARCH_BYTES:
             talk.flow.service = "other"
+
+
+def _until_whole(head: bytes, knows: Knows) -> int:
+    """Bytes that are left of the request which these end inside of; a frame that tells is judged with its last byte, not later."""
+    chain = requests_from(head, 0, knows)
+    if chain.consistent and chain.headers and chain.headers[-1].end > len(head):
+        return chain.headers[-1].end - len(head)
+    return len(head) or limits.SEARCH_BYTES
 
 
 def _settle(talk: Talk, client: Side, knows: Knows) -> None:

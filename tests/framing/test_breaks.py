@@ -13,7 +13,7 @@ from tests.packets import Packet, Tcp, Wire, batches
 from tests.property.mangled import packets_of
 from tests.property.told import told
 from tests.shared import CAPTURES
-from tests.test_exchange import answer, framed, metadata
+from tests.test_exchange import answer, framed, metadata, request
 
 EVERY_PACKET = [1] * 99
 
@@ -80,3 +80,20 @@ def test_a_boundary_found_late_has_the_time_of_its_packet(monkeypatch: pytest.Mo
     packets = packets_of(CAPTURES / "share-java-explicit-4.1.2.pcap")[400:]
 
     assert told(batches(packets, [len(packets)])) == told(batches(packets, [50] * 100))
+
+
+def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_with() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(request(0, 3, 1, b"\xff\xff" + b"\0\1" + bytes(100_000)))
+    last = len(wire.packets)
+    tcp.broker(answer(1))
+    for number in range(2, 40):
+        tcp.client(metadata(number))
+        tcp.broker(answer(number))
+
+    (produce, reply, *_) = [one for one in events(wire.packets, [len(wire.packets)]) if isinstance(one, Message)]
+
+    assert (produce.packet, produce.time_ns) == (last, wire.packets[last - 1].time_ns)
+    assert isinstance(reply.latency_ns, int)
+    assert reply.latency_ns > 0
