@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kshark.errors import UsageError
 from kshark.model import Ends, Flow, Frames
 from kshark.output.notes import Notes
+from kshark.parallel.crew import Crew
 from kshark.parallel.crossings import Crossed, Crossings
 from kshark.parallel.shares import ALWAYS, Share, Sharing
 from kshark.parallel.worker import Made
@@ -59,7 +61,7 @@ def fed(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_process_that_dies_ends_the_run_with_a_sentence() -> None:
-    with started("-T", "json", "--jobs", 2) as run:
+    with started("-q", "--jobs", 2) as run:  # with output nobody would read it, and it would not read on
         fed(run)
         workers = waited_for(run, 2)
         os.kill(workers[0], signal.SIGKILL)
@@ -72,7 +74,7 @@ def test_a_process_that_dies_ends_the_run_with_a_sentence() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_with_the_first_process_all_end(number: int) -> None:
-    with started("-T", "json", "--jobs", 2) as run:
+    with started("-q", "--jobs", 2) as run:  # with output nobody would read it, and it would not read on
         fed(run)
         workers = waited_for(run, 2)
         run.send_signal(number)
@@ -87,6 +89,30 @@ def test_a_reader_that_has_enough_ends_all() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
+
+
+class Doubling:
+    """Works in another process."""
+
+    def take(self, item: int) -> int:
+        if item < 0:
+            raise UsageError("less than nothing")
+        return 2 * item
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_is_sent_comes_back_in_order(method: str) -> None:
+    with Crew(2, Doubling, method) as crew:
+        for item in (1, 2, 3):
+            crew.send(1, item)
+        assert [crew.receive(1) for _ in range(3)] == [2, 4, 6]
+
+
+def test_what_a_process_raises_is_raised_here() -> None:
+    with Crew(1, Doubling) as crew:
+        crew.send(0, -1)
+        with pytest.raises(UsageError, match="less than nothing"):
+            crew.receive(0)
 
 
 def test_what_was_read_before_a_failure_is_printed(kshark: Run, tmp_path: Path) -> None:
