@@ -14,8 +14,8 @@ INTERFACES: Final = 65_536
 NUMBERING_RUNS: Final = 1 << 20
 #: Pairs of ends (address and port) that are remembered before those not seen for long are forgotten; twice as many at most are held.
 PAIRS: Final = 200_000
-#: TCP connections whose state is held at the same time; beyond it the one longest idle is forgotten.
-FLOWS: Final = 100_000
+#: TCP connections whose state is held at the same time, 5 kB each; beyond it those idle for longest are forgotten.
+FLOWS: Final = 25_000
 #: Bytes held out of order for one direction until the hole before them is given up as a Gap.
 REORDER_BYTES: Final = 4 << 20
 #: Segments that must have come after a hole, which the peer acknowledged past, before it is given up.

@@ -85,7 +85,7 @@ def test_a_boundary_found_late_has_the_time_of_its_packet(monkeypatch: pytest.Mo
 def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_with() -> None:
     wire = Wire()
     tcp = Tcp(wire).open()
-    tcp.client(request(0, 3, 1, b"\xff\xff" + b"\0\1" + bytes(100_000)))
+    tcp.client(request(0, 3, 1, b"\xff\xff" + b"\0\1" + bytes(80_000)))
     last = len(wire.packets)
     tcp.broker(answer(1))
     for number in range(2, 40):
