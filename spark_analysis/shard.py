@@ -25,6 +25,9 @@ class Share:
     def feed(self, segments: Segments, ends: Sequence[Ends]) -> Iterator[Event]:
         return self._ours(self._framing.feed(segments, ends))
 
+    def tell(self, weirds: Iterable[Weird]) -> None:
+        self._framing.tell(weirds)
+
     def close(self) -> Iterator[Event]:
         return self._ours(self._framing.close())
 
