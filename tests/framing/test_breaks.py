@@ -89,7 +89,7 @@ def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_wi
     last = len(wire.packets)
     tcp.broker(answer(1))
     for number in range(2, 40):
-        tcp.client(metadata(number))
+        tcp.client(metadata(number, b"c" * 900))
         tcp.broker(answer(number))
 
     (produce, reply, *_) = [one for one in events(wire.packets, [len(wire.packets)]) if isinstance(one, Message)]
