@@ -58,6 +58,7 @@ _STREAM: Final = (
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port.", "", rule=4),
     _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative or beyond the limit.", "Kafka: NetworkReceive", rule=1),
     _weird("FRAME_TRUNCATED_AT_CLOSE", "framing", "warn", "network", "The connection or the capture ends inside a frame.", "", rule=2),
+    _weird("UNFINISHED_LIMIT", "framing", "warn", "capture", "Too many bytes of unfinished frames at once; the longest was passed over."),
     _weird("BYTES_SKIPPED", "framing", "warn", "capture", "Bytes passed over until the next message boundary was found.", ""),
     _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found again after a gap: likely, not certain; no rule takes it as witness."),
     _weird("RESPONSE_UNMATCHED", "exchange", "warn", "broker", "A response whose request the capture does not hold.", "Kafka: NetworkClient", rule=7),

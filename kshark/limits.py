@@ -26,12 +26,14 @@ REORDER_NS: Final = 1_000_000_000
 REQUEST_BYTES: Final = 100 << 20
 #: The longest frame that is collected at all; `fetch.max.bytes` is soft, one large batch may exceed it.
 FRAME_BYTES: Final = 256 << 20
-#: Bytes of unfinished frames held for all flows together.
-UNFINISHED_BYTES: Final = 512 << 20
+#: Bytes of unfinished frames held for all flows together; beyond it the longest are given up. Consumers fetch 50 MB (`fetch.max.bytes`).
+UNFINISHED_BYTES: Final = 64 << 20
 #: Bytes of one direction that are looked at to tell what service a connection carries.
 RECOGNITION_BYTES: Final = 64 << 10
 #: Packets that messages may wait, so that they come out in one time line, while a connection is not yet recognised.
 HELD_PACKETS: Final = 20_000
+#: Bytes of messages that wait so; beyond it they wait no longer.
+HELD_BYTES: Final = 32 << 20
 #: Requests that wait for their answer on one connection.
 IN_FLIGHT: Final = 10_000
 #: Bytes that one record batch may decompress to.

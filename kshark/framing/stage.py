@@ -48,6 +48,8 @@ class Framing:
         #: Streams whose boundaries are known and that took bytes, and connections that ended: cut and closed at the end of a batch.
         self._touched: dict[Stream, None] = {}
         self._ended: list[tuple[Talk, Closed]] = []
+        #: Streams of settled connections with the beginning of a frame.
+        self._unfinished: dict[Stream, None] = {}
         self._packet = 0
 
     def tell(self, weirds: Iterable[Weird]) -> None:
@@ -73,6 +75,10 @@ class Framing:
         """The last packet behind which nothing can come in before it any more."""
         waiting = [talk.held_from for talk in self._careful.values() if talk.held_from]
         oldest = min([*waiting, *self._holes.values()], default=NEVER)
+        if self._timeline.held_bytes > limits.HELD_BYTES:
+            for talk in self._careful.values():
+                talk.held_from, talk.late = 0, True
+            return self._packet
         return max(oldest - 1, self._packet - limits.HELD_PACKETS)
 
     def _take(self, items: list[Item]) -> None:
@@ -96,6 +102,7 @@ class Framing:
         ended, self._ended = self._ended, []
         for talk, closed in ended:
             self._end(talk, closed)
+        self._make_room()
 
     def _take_runs(self, runs: Runs, unsettled: set[int], careful: list[Happening]) -> None:
         """Of connections known as Kafka their streams, of those not told yet a run each; the bytes of other protocols are let go."""
@@ -124,10 +131,23 @@ class Framing:
         """All that is settled, at once; where frames end to be frames the search goes on piece by piece."""
         while self._touched:
             touched, self._touched = self._touched, {}
+            self._unfinished.update(touched)
             for stream, later in sorted(self._cut(touched), key=lambda each: not each[0].by_client):
                 talk = self._talks[stream.flow.id]
                 self._resume(talk, stream, later, final=False)
                 self._regard(talk, stream.ready[-1] if stream.ready else self._packet)
+
+    def _make_room(self) -> None:
+        """Of more unfinished bytes than the limit the longest go."""
+        self._unfinished = {stream: None for stream in self._unfinished if stream.size}
+        careful = [stream for talk in self._careful.values() for stream in talk.streams if stream.size]
+        streams = {**self._unfinished, **dict.fromkeys(careful)}
+        held = sum([stream.size for stream in streams])
+        for stream in sorted(streams, key=lambda each: -each.size) if held > limits.UNFINISHED_BYTES else ():
+            if held <= limits.UNFINISHED_BYTES:
+                break
+            held -= stream.size
+            stream.give_up(self._told.append)
 
     def _cut(self, streams: Iterable[Stream]) -> list[Broken]:
         frames, broken = cut(streams, self._told.append)

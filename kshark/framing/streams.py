@@ -33,7 +33,7 @@ class Stream:
 
     __slots__ = (
         "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side",
-        "size", "skip", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
+        "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -54,6 +54,7 @@ class Stream:
         self.try_at = 0
         #: Bytes that still belong to a frame broken by a gap.
         self.skip = 0
+        self.skip_why = ""
         self.skipped = 0
         self.skipped_from = 0
         self.unsure = 0
@@ -185,7 +186,7 @@ class Stream:
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
             self._skip_bytes(count, tell)
             if not self.skip:
-                self.tell_skipped(packet, time_ns, "the rest of a frame broken by a gap", tell)
+                self.tell_skipped(packet, time_ns, self.skip_why, tell)
 
     def tell_skipped(self, packet: int, time_ns: int, why: str, tell: Tell) -> None:
         if self.skipped:
@@ -206,10 +207,20 @@ class Stream:
         self.tell_skipped(gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell)
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
-            self.skip = left - gap.size
+            self.skip, self.skip_why = left - gap.size, "the rest of a frame broken by a gap"
         else:
             self.skip = 0
             self.search()
+
+    def give_up(self, tell: Tell) -> None:
+        """What is here takes too much room: the frame is passed over, or, where no boundary is known, its beginning."""
+        packet, time_ns = self.ready[-1], self.ready_ns[-1]
+        text = f"{self.size} bytes" + ("" if self.searching else f" of {self.need}")
+        tell(Weird("UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size))
+        if not self.searching:
+            self.skip, self.skip_why = self.need - self.size, "the rest of a frame passed over"
+        self._skip_bytes(self.size, tell)
+        self.need = 4
 
     def find(self, other: Stream, knows: Knows, final: bool, tell: Tell) -> bool:
         """Looks for the next boundary in the bytes that are here; True when frames can be cut again."""

@@ -32,6 +32,11 @@ class Timeline:
     _held: list[Cut] = field(default_factory=list)
     _told: list[Told] = field(default_factory=list)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the frames that wait."""
+        return sum(len(cut.buffer) for cut in self._held)
+
     def release(self, cuts: list[Cut], told: list[Told], horizon: int) -> list[Line]:
         if self._told:
             told = self._told + told

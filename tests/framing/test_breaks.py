@@ -97,3 +97,40 @@ def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_wi
     assert (produce.packet, produce.time_ns) == (last, wire.packets[last - 1].time_ns)
     assert isinstance(reply.latency_ns, int)
     assert reply.latency_ns > 0
+
+
+def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for number in range(1, 5):
+        tcp.client(metadata(number))
+        tcp.broker(answer(number, bytes(50_000 if number == 2 else 8)))
+
+    told_of = events(wire.packets, [10] * 9)
+
+    answered = [one.correlation_id for one in told_of if isinstance(one, Message) and one.kind == "response"]
+    codes = [one.code for one in told_of if isinstance(one, Weird) and one.stage == "framing"]
+    assert answered == [1, 3, 4]
+    assert codes == ["UNFINISHED_LIMIT", "BYTES_SKIPPED"]
+
+
+def test_messages_wait_for_a_hole_until_they_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HELD_BYTES", 5_000)
+    wire = Wire()
+    holed, other = Tcp(wire).open(), Tcp(wire, source="10.0.0.2:50000").open()
+    for tcp in (holed, other):
+        tcp.client(metadata(1))
+        tcp.broker(answer(1))
+    holed.seq[0] += 1
+    holed.client(metadata(2))
+    for number in range(2, 60):
+        other.client(metadata(number, b"c" * 500))
+        other.broker(answer(number))
+    engine = Engine()
+
+    pages = [page for part in batches(wire.packets, [10] * 99) for page in engine.feed(part)]
+
+    seen = [one.correlation_id for page in pages for one in page if isinstance(one, Message) and one.flow == 1 and one.kind == "request"]
+    assert 30 < len(seen) == len(set(seen))
+    assert seen == sorted(seen, key=int)
