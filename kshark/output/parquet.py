@@ -25,11 +25,11 @@ MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
 #: Rows or bytes that are turned into columns at a time, and that make a row group.
 CHUNK_ROWS: Final = 1024
-CHUNK_BYTES: Final = 8 << 20
+CHUNK_BYTES: Final = 4 << 20
 GROUP_ROWS: Final = 256 << 10
-GROUP_BYTES: Final = 16 << 20
+GROUP_BYTES: Final = 8 << 20
 #: Bytes of columns that wait for their group, over all tables.
-HELD_BYTES: Final = 12 << 20
+HELD_BYTES: Final = 16 << 20
 
 _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "boolean": pa.bool_,
