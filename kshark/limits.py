@@ -18,6 +18,8 @@ PAIRS: Final = 200_000
 FLOWS: Final = 25_000
 #: Bytes held out of order for one direction until the hole before them is given up as a Gap.
 REORDER_BYTES: Final = 4 << 20
+#: The same for all connections together; beyond it the holes with most behind them are given up.
+LATE_BYTES: Final = 32 << 20
 #: Segments that must have come after a hole, which the peer acknowledged past, before it is given up.
 REORDER_SEGMENTS: Final = 64
 #: Nanoseconds after that acknowledgement when a hole is given up although fewer segments have come.

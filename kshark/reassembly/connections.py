@@ -77,6 +77,10 @@ class Connection:
     def holed(self) -> bool:
         return bool(self.sides[0].late or self.sides[1].late)
 
+    @property
+    def late_bytes(self) -> int:
+        return self.sides[0].late_bytes + self.sides[1].late_bytes
+
     def hole_packet(self) -> int:
         """The first packet that waits behind a hole."""
         return min(late.packet for side in self.sides for late in side.late)
@@ -327,6 +331,14 @@ class Connection:
             side: Side = 1 if number else 0
             here = self.sides[side]
             self._give_up(here, side, "missing", acked_ns + limits.REORDER_NS, out)
+            self._finish(side, here.last_ready, here.last_ready_ns, out)
+
+    def give_up(self, clock_ns: int, out: list[Item]) -> None:
+        """No hole is waited for any longer: there is no room for what lies behind them."""
+        for number, here in enumerate(self.sides):
+            side: Side = 1 if number else 0
+            while here.late:
+                self._give_up(here, side, "buffer_full", clock_ns, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
     def _finish(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:

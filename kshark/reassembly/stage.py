@@ -58,6 +58,7 @@ class Reassembly:
             connection.expire(self._clock_ns, out)
             if not connection.holed:
                 del self._holed[pair]
+        self._make_room(out)
         for item in out:
             if isinstance(item, Run):
                 item.done()
@@ -73,6 +74,16 @@ class Reassembly:
         self._connections.clear()
         self._holed.clear()
         return out
+
+    def _make_room(self, out: list[Item]) -> None:
+        """Of more bytes behind holes than the limit the most go first."""
+        held = sum([connection.late_bytes for connection in self._holed.values()])
+        if held > limits.LATE_BYTES:
+            for pair, connection in sorted(self._holed.items(), key=lambda each: -each[1].late_bytes):
+                if held > limits.LATE_BYTES:
+                    held -= connection.late_bytes
+                    connection.give_up(self._clock_ns, out)
+                    del self._holed[pair]
 
     def holes(self) -> dict[int, int]:
         """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""

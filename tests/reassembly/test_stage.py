@@ -438,3 +438,15 @@ def test_bytes_behind_a_sides_own_fin_are_told() -> None:
     heard = talk.heard()
     assert (heard.client, heard.weirds) == ([b"abc"], [("BYTES_SKIPPED", late, 3)])
     assert heard.flows[0].gaps == 0
+
+
+def test_of_many_connections_the_hole_with_most_behind_it_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LATE_BYTES", 1_000)
+    talk = Talk().open()
+    talk.client(b"x" * 300, at=1)
+    talk.pair = 1
+    talk.open((9_000, 5_000))
+    talk.client(b"y" * 800, at=1)
+    heard = talk.fed([])
+    assert heard.of(CLIENT, 0) == [Hole(1, "at_close"), b"x" * 300]
+    assert heard.of(CLIENT, 1) == [Hole(1, "buffer_full"), b"y" * 800]
