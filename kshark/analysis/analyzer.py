@@ -14,7 +14,7 @@ What a share session's verdicts depend on, and thus what a job must give the Ana
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kshark import limits
@@ -50,7 +50,7 @@ class Analyzer:
         self._forgot = False
         self._tally = Tally()
         self._sessions: list[tuple[int, ShareSession]] = []
-        self._takes: Final[dict[type, Callable[[Any], Iterable[Verdict]]]] = {
+        self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
             Message: self._message,
             Exchange: self._exchange,
             Opened: self._opened,
@@ -58,18 +58,26 @@ class Analyzer:
             HalfClosed: self._ended,
             Closed: self._ended,
         }
+        #: Of a request with its response, if there is one; nothing is looked for in other APIs.
+        self._looks: Final[dict[Any, Callable[[Message, Message | None], Sequence[Verdict]]]] = {
+            SHARE_FETCH: self._answered,
+            SHARE_ACKNOWLEDGE: self._answered,
+            HEARTBEAT: self._heartbeat,
+            _API_VERSIONS: self._api_versions,
+            _METADATA: self._metadata,
+        }
 
-    def feed(self, event: Event) -> Iterator[Finding]:
+    def feed(self, event: Event) -> Iterable[Finding]:
         take = self._takes.get(type(event))
-        if take is not None:
-            yield from self._findings(take(event))
+        verdicts = () if take is None else take(event)
+        return self._findings(verdicts) if verdicts else ()
 
-    def close(self) -> Iterator[Finding]:
+    def close(self) -> Iterable[Finding]:
         """No more events: what waits for an answer gets none."""
-        for machine in self._machines.values():
-            yield from self._findings(machine.close())
+        verdicts = [verdict for machine in self._machines.values() for verdict in machine.close()]
         self._machines.clear()
         self._asked.clear()
+        return self._findings(verdicts)
 
     def summary(self) -> dict[str, Any]:
         """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
@@ -79,118 +87,133 @@ class Analyzer:
         """Share sessions in the order in which they began; complete after `close`. The first limits.SESSIONS of them."""
         return [session for _, session in sorted(self._sessions, key=lambda pair: pair[0])]
 
-    def _findings(self, verdicts: Iterable[Verdict]) -> Iterator[Finding]:
-        for verdict in verdicts:
-            finding = finding_of(verdict)
+    def _findings(self, verdicts: Sequence[Verdict]) -> list[Finding]:
+        found = [finding_of(verdict) for verdict in verdicts]
+        for finding in found:
             self._tally.add(finding)
-            yield finding
+        return found
 
     # -- events
 
-    def _opened(self, event: Opened) -> Iterable[Verdict]:
+    def _opened(self, event: Opened) -> Sequence[Verdict]:
         self._around.connection(event.flow)
         return ()
 
-    def _gap(self, event: Gap) -> Iterable[Verdict]:
+    def _gap(self, event: Gap) -> Sequence[Verdict]:
         self._tally.gaps += 1
         self._around.lost(event)
         return ()
 
-    def _ended(self, event: HalfClosed | Closed) -> Iterator[Verdict]:
+    def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
         connection, first = self._around.ended(event)
+        said: list[Verdict] = []
         for machine in list(connection.users):
             if first and connection.end is not None:
                 machine.ended(connection, connection.end)
-            yield from machine.settle()
+            said += machine.settle()
         if connection.over:
             connection.users.clear()
+        return said
 
-    def _message(self, message: Message) -> Iterator[Verdict]:
+    def _message(self, message: Message) -> Sequence[Verdict]:
         if message.kind != "request":
-            return
+            return ()
         connection = self._around.request(message.flow, message.packet)
         if connection is None or message.api_key not in _SHARE or connection.broker is None:
-            return
+            return ()
         step = step_of(message, connection)
         if step is None:
             for user in connection.users:
                 user.blind(message.packet, "cut")
-            return
-        machine = yield from self._machine(connection.broker, step)
+            return ()
+        key = (connection.broker, step.group_id, step.member_id)
+        machine = self._machines.get(key)
+        said = () if machine is not None else self._begin(key, step)
+        machine = self._machines[key]
+        self._machines.move_to_end(key)
         machine.ask(step)
         self._asked[id(message)] = (message, step, machine)
-        if machine.crowded:
-            yield from machine.settle()
+        return [*said, *machine.settle()] if machine.crowded else said
 
-    def _exchange(self, exchange: Exchange) -> Iterator[Verdict]:
+    def _exchange(self, exchange: Exchange) -> Sequence[Verdict]:
         self._tally.exchanges += 1
         request, response = exchange.request, exchange.response
         if request is None:
             if response is not None:
                 self._around.orphan(exchange.flow, response.packet)
-            return
+            return ()
         if response is not None:
             self._around.answered(request.flow)
-        asked = self._asked.pop(id(request), None)
-        if asked is not None:
-            _, step, machine = asked
-            machine.answer(step, None if response is None else answer_of(response))
-            yield from machine.settle()
-        elif request.api_key in _SHARE and response is not None:
-            yield from self._unread(request, response)
-        elif request.api_key == HEARTBEAT:
-            yield from self._heartbeat(request, response)
-        elif response is not None and request.api_key == _API_VERSIONS:
-            self._around.api_versions(request.flow, response)
-        elif response is not None and request.api_key == _METADATA:
-            for kept, absorbed in self._around.metadata(response):
-                yield from self._join(kept, absorbed, response.packet)
+        look = self._looks.get(request.api_key)
+        return () if look is None else look(request, response)
 
-    def _unread(self, request: Message, response: Message) -> Iterator[Verdict]:
+    # -- exchanges
+
+    def _answered(self, request: Message, response: Message | None) -> Sequence[Verdict]:
+        asked = self._asked.pop(id(request), None)
+        if asked is None:
+            return () if response is None else self._unread(request, response)
+        _, step, machine = asked
+        machine.answer(step, None if response is None else answer_of(response))
+        return machine.settle()
+
+    def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
         connection = self._around.request(request.flow, request.packet)
         call = None if connection is None else call_of(request, response, connection)
         reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
-        if call is not None and reply in UNEXPLAINED:
-            text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
-            yield Verdict(UNEXPLAINED[reply], Argument(text, (call,), Needs.EXCHANGE, "unknown"), Judgement("unknown", "cut"))
+        if call is None or reply not in UNEXPLAINED:
+            return ()
+        text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
+        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), Needs.EXCHANGE, "unknown"), Judgement("unknown", "cut"))]
 
-    def _heartbeat(self, request: Message, response: Message | None) -> Iterator[Verdict]:
+    def _heartbeat(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         connection = self._around.request(request.flow, request.packet)
         call = None if connection is None else heartbeat_of(request, response, connection)
         if call is None:
-            return
+            return ()
         member = self._around.heartbeat(call, None if response is None else assignment_of(response))
+        said: list[Verdict] = []
         if call.epoch == LEAVING and call.answer is not None and call.answer.error == 0:
             for broker in member.brokers:
                 machine = self._machines.get((broker, call.group_id, call.member_id))
                 if machine is not None:
                     machine.left(call)
-                    yield from machine.settle()
+                    said += machine.settle()
+        return said
+
+    def _api_versions(self, request: Message, response: Message | None) -> Sequence[Verdict]:
+        if response is not None:
+            self._around.api_versions(request.flow, response)
+        return ()
+
+    def _metadata(self, _: Message, response: Message | None) -> Sequence[Verdict]:
+        if response is None:
+            return ()
+        joined = self._around.metadata(response)
+        return [verdict for kept, absorbed in joined for verdict in self._join(kept, absorbed, response.packet)]
 
     # -- machines
 
-    def _machine(self, broker: Broker, step: Step) -> Generator[Verdict, None, Machine]:
-        """The session's machine; beyond the limit the one longest unused is closed for it."""
-        key = (broker, step.group_id, step.member_id)
-        found = self._machines.get(key)
-        if found is not None:
-            self._machines.move_to_end(key)
-            return found
+    def _begin(self, key: _Key, step: Step) -> Sequence[Verdict]:
+        """A machine for a session; beyond the limit the one longest unused is closed for it."""
+        broker = key[0]
         member = self._around.member(step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers.append(broker)
-        machine = self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps))
-        if len(self._machines) > limits.SESSIONS:
-            _, oldest = self._machines.popitem(last=False)
-            yield from oldest.close()
-            if not self._forgot:
-                yield _forgotten(step)
-            self._forgot = self._around.forgetful = True
-        return machine
+        self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps))
+        if len(self._machines) <= limits.SESSIONS:
+            return ()
+        _, oldest = self._machines.popitem(last=False)
+        said = oldest.close()
+        if not self._forgot:
+            said = [*said, _forgotten(step)]
+        self._forgot = self._around.forgetful = True
+        return said
 
-    def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Iterator[Verdict]:
+    def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Sequence[Verdict]:
         """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is certain."""
+        said: list[Verdict] = []
         for key in [key for key in self._machines if key[0] is absorbed]:
             machine = self._machines.pop(key)
             other = self._machines.get((kept, *key[1:]))
@@ -199,7 +222,8 @@ class Analyzer:
                 self._machines[(kept, *key[1:])] = machine
             else:
                 other.blind(packet, "hidden_traffic")
-                yield from machine.close()
+                said += machine.close()
+        return said
 
     def _begun(self, packet: int, session: ShareSession) -> None:
         self._tally.sessions += 1

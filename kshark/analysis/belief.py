@@ -27,22 +27,31 @@ def situation(memory: Memory, step: Step, later: Sequence[Step]) -> Situation:
         expected = expected | {ABSENT}
     overtaker, rivals = _others_open(memory, step, later)
     reply = Reply.TAKEN if overtaker is not None else step.reply
-    agreeing = frozenset(state for state in expected or () if states_after(step, state, reply))
+    agreeing, after = _weighed(step, expected, reply)
     doubt = memory.doubt if expected is None else None
-    return Situation(step, memory, reply, expected, agreeing, doubt, endings, overtaker, rivals)
+    here = memory.here.get(step.connection.flow.id)
+    return Situation(step, memory, reply, expected, agreeing, after, doubt, here, endings, overtaker, rivals)
+
+
+def _weighed(step: Step, expected: frozenset[int] | None, reply: Reply) -> tuple[frozenset[int], frozenset[int]]:
+    """The expected states that the answer agrees with, and what is possible after them."""
+    after = {state: states_after(step, state, reply) for state in expected or ()}
+    if len(after) == 1:
+        (only,) = after.values()
+        return (expected, only) if expected and only else (only, only)
+    return frozenset(state for state, states in after.items() if states), frozenset().union(*after.values())
 
 
 def conclude(now: Situation) -> None:
     """The states that are possible now; then the step belongs to the past."""
     memory, step = now.memory, now.step
-    proved = proved_alone(step, now.reply)
     if step.any_doubt is not None:
         lose_sight(memory, step.any_doubt)
     elif now.agreeing:
-        memory.expected = frozenset().union(*(states_after(step, state, now.reply) for state in now.agreeing))
-        if len(memory.expected) > _FEW:
+        memory.expected = now.after
+        if len(now.after) > _FEW:
             lose_sight(memory, "unanswered")
-    elif proved is not None:
+    elif (proved := proved_alone(step, now.reply)) is not None:
         if now.expected is not None:
             memory.holdings.forget()
         memory.expected = frozenset({proved})
@@ -61,7 +70,7 @@ def lose_sight(memory: Memory, doubt: str) -> None:
 
 def _look_for_holes(memory: Memory, step: Step) -> None:
     """Requests of this session may have been lost on any connection that it uses."""
-    if memory.anchor is None or memory.expected is None:
+    if memory.anchor is None or memory.expected is None or not memory.broker.lost:
         return
     used = [trace.last.connection for trace in memory.here.values()]
     for connection in (*used, step.connection):

@@ -159,7 +159,8 @@ class Situation:
     """A request, its answer, and what was known when it came.
 
     `expected` as in Memory, with ABSENT added where something may have ended the session since; `agreeing` are its members that the
-    answer agrees with. `doubt` says why `expected` is None. `overtaker` is the request on another connection that moved the session on
+    answer agrees with, `after` what is possible after them. `doubt` says why `expected` is None. `here` is what the session did before
+    on the same connection. `overtaker` is the request on another connection that moved the session on
     while this one waited, `rivals` all that were open at the same time on other connections.
     """
 
@@ -168,7 +169,9 @@ class Situation:
     reply: Reply
     expected: frozenset[int] | None
     agreeing: frozenset[int]
+    after: frozenset[int]
     doubt: str | None
+    here: Trace | None
     endings: tuple[Ending, ...] = ()
     overtaker: Step | None = None
     rivals: tuple[Step, ...] = ()
@@ -187,11 +190,6 @@ class Situation:
     def why_unknown(self) -> str:
         """Why an answer that no rule explains cannot be explained."""
         return self.doubt or self.step.any_doubt or ("unanswered" if self.agreeing else "hidden_traffic")
-
-    @property
-    def here(self) -> Trace | None:
-        """What the session did before on the same connection."""
-        return self.memory.here.get(self.step.connection.flow.id)
 
     @property
     def before_here(self) -> Step | None:

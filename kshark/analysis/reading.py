@@ -102,7 +102,7 @@ def call_of(request: Message, response: Message | None, connection: Connection, 
         settled=True,
     )
     if response is not None:
-        call.answer = answer_of(response)
+        call.settle(answer_of(response))
     return call
 
 

@@ -6,7 +6,7 @@ in which the broker took them; then the rules look at each, and it becomes memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark import limits
@@ -14,12 +14,17 @@ from kshark.analysis.belief import conclude, lose_sight, situation
 from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
 from kshark.analysis.listing import Listing
 from kshark.analysis.memory import Memory, Situation
-from kshark.analysis.rules import EXPLANATIONS, REMARKS, closing
+from kshark.analysis.rules import EXPLANATIONS, REMARKS, by_step, closing
 from kshark.analysis.steps import Answer, Call, Reply, Step
 from kshark.analysis.surroundings import Broker, Connection, End, Member
 
 #: Codes of refusals that nothing explains.
 UNEXPLAINED: Final = {Reply.NO_SESSION: "SESSION_UNKNOWN", Reply.OTHER_EPOCH: "EPOCH_REFUSED"}
+
+
+#: The rules of either sort by the steps on which they may fire.
+_EXPLANATIONS: Final = by_step(EXPLANATIONS)
+_REMARKS: Final = by_step(REMARKS)
 
 
 class Verdict(NamedTuple):
@@ -74,9 +79,9 @@ class Machine:
             return
         step.settle(answer)
         step.settled = True
-        behind = [
-            item for item in self._queue if isinstance(item, Step) and item.connection is step.connection and item.packet > step.packet
-        ]
+        if self._queue[-1] is step:
+            return
+        behind = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
         for item in behind:
             item.arrival = max(item.arrival, step.end)
         if behind:
@@ -99,79 +104,84 @@ class Machine:
         """Whether more waits than may: the first answer is not waited for any longer."""
         return len(self._queue) > limits.WAITING_STEPS
 
-    def settle(self) -> Iterator[Verdict]:
+    def settle(self) -> Sequence[Verdict]:
         """Everything that no missing answer holds back."""
-        while self._queue:
-            head = self._queue[0]
-            if isinstance(head, Step) and not head.settled and not self.crowded:
-                break
-            del self._queue[0]
-            match head:
-                case Step():
-                    head.settled = True
-                    yield from self._take(head)
-                case Ended(connection=connection, end=end):
-                    yield from self._left_open(closing.left_open(self.memory, connection, end))
-                    self.listing.connection_ended(connection, end, self.memory)
-                case Left(leave=leave):
-                    self.memory.leave = leave
-                case Blind(doubt=doubt):
-                    lose_sight(self.memory, doubt)
-        yield from self._proved_since()
+        said: list[Verdict] = []
+        queue = self._queue
+        while queue:
+            head = queue[0]
+            if isinstance(head, Step):
+                if not head.settled and not self.crowded:
+                    break
+                head.settled = True
+                del queue[0]
+                self._take(head, said)
+            else:
+                del queue[0]
+                self._happened(head, said)
+        if self._pending:
+            self._proved_since(said)
+        return said
 
-    def close(self) -> Iterator[Verdict]:
+    def close(self) -> Sequence[Verdict]:
         """No answer comes any more."""
-        for item in self._queue:
-            if isinstance(item, Step):
-                item.settled = True
-        yield from self.settle()
-        for code, argument, _ in self._pending:
-            yield Verdict(code, argument, Judgement("unknown", "end_not_seen"))
+        for step in self._steps():
+            step.settled = True
+        said = [*self.settle(), *(Verdict(code, argument, Judgement("unknown", "end_not_seen")) for code, argument, _ in self._pending)]
         self._pending = []
         self.listing.end(self.memory)
         for trace in self.memory.here.values():
             trace.last.connection.users.pop(self, None)
         lose_sight(self.memory, "beginning_not_seen")
+        return said
 
-    def _proved_since(self) -> Iterator[Verdict]:
+    def _steps(self) -> list[Step]:
+        """The requests that wait."""
+        return [item for item in self._queue if isinstance(item, Step)]
+
+    def _proved_since(self, said: list[Verdict]) -> None:
         """Verdicts that had to wait for what the capture shows later."""
         waiting, self._pending = self._pending, []
         for code, argument, _ in waiting:
-            yield from self._say(code, argument, judge(code, argument, None))
+            self._say(Verdict(code, argument, judge(code, argument, None)), said)
 
-    def _say(self, code: str, argument: Argument, judgement: Judgement) -> Iterator[Verdict]:
-        if judgement is PENDING:
-            self._pending.append(Verdict(code, argument, judgement))
-        else:
-            yield Verdict(code, argument, judgement)
+    def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
+        (self._pending if verdict.judgement is PENDING else said).append(verdict)
 
-    def _left_open(self, argument: Argument | None) -> Iterator[Verdict]:
-        if argument is not None:
-            judgement = judge(closing.CODE, argument, None)
-            if judgement.verdict == "note":
-                yield Verdict(closing.CODE, argument, judgement)
+    # -- one thing that happened
 
-    # -- one step
+    def _happened(self, item: Ended | Left | Blind, said: list[Verdict]) -> None:
+        match item:
+            case Ended(connection=connection, end=end):
+                argument = closing.left_open(self.memory, connection, end)
+                judgement = None if argument is None else judge(closing.CODE, argument, None)
+                if argument is not None and judgement is not None and judgement.verdict == "note":
+                    said.append(Verdict(closing.CODE, argument, judgement))
+                self.listing.connection_ended(connection, end, self.memory)
+            case Left(leave=leave):
+                self.memory.leave = leave
+            case Blind(doubt=doubt):
+                lose_sight(self.memory, doubt)
 
-    def _take(self, step: Step) -> Iterator[Verdict]:
-        later = [item for item in self._queue if isinstance(item, Step) and item.packet < step.end]
+    def _take(self, step: Step, said: list[Verdict]) -> None:
+        later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()
         now = situation(self.memory, step, later)
         if step.refused:
-            yield self._explain(now)
-        for rule in REMARKS:
-            argument = rule(now)
+            said.append(self._explain(now))
+        for rule in _REMARKS[step.kind, step.reply]:
+            argument = rule.check(now)
             if argument is not None:
                 judgement = judge(rule.code, argument, now)
                 if judgement.verdict != "unknown" or not argument.is_note(rule.code):
-                    yield from self._say(rule.code, argument, judgement)
+                    self._say(Verdict(rule.code, argument, judgement), said)
         self.listing.step(now)
         conclude(now)
 
     def _explain(self, now: Situation) -> Verdict:
         """The one finding that says why the request was refused."""
         weak: Judgement | None = None
-        for rule in EXPLANATIONS:
-            argument = rule(now)
+        for rule in _EXPLANATIONS[now.step.kind, now.step.reply]:
+            argument = rule.check(now)
             if argument is None:
                 continue
             judgement = judge(rule.code, argument, now)

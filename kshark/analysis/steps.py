@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
 from kshark.analysis.surroundings import Connection
@@ -30,7 +30,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == LAST_EPOCH else epoch + 1
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     """Share-session epochs by what they ask for (KIP-932)."""
 
     INITIAL = 0
@@ -39,7 +39,7 @@ class Kind(Enum):
     NEGATIVE = -2
 
 
-class Reply(Enum):
+class Reply(StrEnum):
     """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
 
     FAILED: an epoch 0 that lists a partition twice takes the old session away before it trips over that.
@@ -55,8 +55,10 @@ class Reply(Enum):
     SILENT = "was not answered"
 
 
-#: Top-level errors that come before the session is looked at: group authorization, feature off, invalid request.
+#: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at (group
+#: authorization, feature off, invalid request).
 _REPLIES: Final = {
+    None: Reply.SILENT,
     0: Reply.TAKEN,
     122: Reply.NO_SESSION,
     123: Reply.OTHER_EPOCH,
@@ -67,9 +69,16 @@ _REPLIES: Final = {
 }
 
 
+#: Answers of which one finding has to say why they came.
+REFUSALS: Final = frozenset({Reply.NO_SESSION, Reply.OTHER_EPOCH})
+# Members of enumerations are found slowly.
+_SUBSEQUENT: Final = Kind.SUBSEQUENT
+_UNCLEAR: Final = Reply.UNCLEAR
+
+
 def reply_of(error: int | None) -> Reply:
     """What a top-level error says; None where there is no answer, or none that could be read."""
-    return Reply.SILENT if error is None else _REPLIES.get(error, Reply.UNCLEAR)
+    return _REPLIES.get(error, Reply.UNCLEAR)
 
 
 class Batch(NamedTuple):
@@ -101,7 +110,10 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request, with its answer once it is seen; `settled` when none will come any more."""
+    """A request, with its answer once it is seen; `settled` when none will come any more.
+
+    `end` and `end_ns`: the last packet of the exchange, and its time.
+    """
 
     connection: Connection
     api_key: int
@@ -116,16 +128,17 @@ class Call:
     doubt: str | None = None
     answer: Answer | None = None
     settled: bool = False
+    end: int = field(init=False)
+    end_ns: int = field(init=False)
 
-    @property
-    def end(self) -> int:
-        """The last packet of the exchange."""
-        return self.answer.packet if self.answer is not None else self.packet
+    def __post_init__(self) -> None:
+        self.settle(self.answer)
 
-    @property
-    def end_ns(self) -> int:
-        """The time of that packet."""
-        return self.answer.time_ns if self.answer is not None else self.time_ns
+    def settle(self, answer: Answer | None) -> None:
+        """The answer is there, or none will come."""
+        self.answer = answer
+        last = self if answer is None else answer
+        self.end, self.end_ns = last.packet, last.time_ns
 
     @property
     def witness(self) -> Witness:
@@ -152,35 +165,31 @@ class Step(Call):
     listed: tuple[Listed, ...] = ()
     forgotten: tuple[Partition, ...] = ()
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
-    arrival: int = 0
-    kind: Kind = Kind.SUBSEQUENT
-    reply: Reply = Reply.SILENT
+    arrival: int = field(init=False)
+    kind: Kind = field(init=False)
+    reply: Reply = field(init=False)
+    is_fetch: bool = field(init=False)
+    #: Whether it asks for a new session.
+    opens: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.arrival = self.packet
-        self.kind = Kind.SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.kind = _SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.is_fetch = self.api_key == SHARE_FETCH
+        self.opens = self.epoch == 0 and self.is_fetch
         self.settle(self.answer)
 
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""
-        self.answer = answer
-        reply = reply_of(answer.error if answer is not None else None)
-        self.reply = Reply.FAILED if reply is Reply.UNCLEAR and self.opens and self.duplicates else reply
+        Call.settle(self, answer)
+        reply = reply_of(None if answer is None else answer.error)
+        self.reply = Reply.FAILED if reply is _UNCLEAR and self.opens and self.duplicates else reply
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""
         self.listed = self.forgotten = ()
         if self.answer is not None:
             self.answer.acquired = ()
-
-    @property
-    def is_fetch(self) -> bool:
-        return self.api_key == SHARE_FETCH
-
-    @property
-    def opens(self) -> bool:
-        """Whether it asks for a new session."""
-        return self.epoch == 0 and self.api_key == SHARE_FETCH
 
     @property
     def is_named(self) -> bool:
@@ -190,7 +199,7 @@ class Step(Call):
     @property
     def refused(self) -> bool:
         """With 122 or 123: one finding has to explain it."""
-        return self.reply in (Reply.NO_SESSION, Reply.OTHER_EPOCH)
+        return self.reply in REFUSALS
 
     @property
     def is_trouble(self) -> bool:
@@ -208,6 +217,8 @@ class Step(Call):
     @property
     def duplicates(self) -> list[Partition]:
         """Partitions listed more than once."""
+        if len(self.listed) < 2:
+            return []
         seen: set[Partition] = set()
         again = []
         for partition, _ in self.listed:

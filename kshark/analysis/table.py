@@ -82,15 +82,23 @@ ALONE: Final = {
 }
 
 
+#: Both tables in one: request, epoch, answer -> what may be true after it with no session, the epoch as expected, another epoch.
+_THEN: Final = {
+    (api_key, kind, reply): tuple(AFTER[outcome].get(reply, ()) for outcome in outcomes)
+    for (api_key, kind), outcomes in SESSION_OUTCOME.items()
+    for reply in Reply
+}
+
+
 def outcome_of(step: Step, state: int) -> Outcome:
     """What the broker does with the request in that state: ABSENT, or the epoch it expects."""
-    return SESSION_OUTCOME[step.api_key, step.kind][0 if state == ABSENT else 1 if state == step.epoch else 2]
+    return SESSION_OUTCOME[step.api_key, step.kind][_column(step, state)]
 
 
 def states_after(step: Step, state: int, reply: Reply) -> frozenset[int]:
     """The states that are possible afterwards; none when the answer contradicts the state."""
-    thens = AFTER[outcome_of(step, state)].get(reply, ())
-    return frozenset(_state(then, step, state) for then in thens)
+    thens = _THEN[step.api_key, step.kind, reply][_column(step, state)]
+    return frozenset([_state(then, step, state) for then in thens])
 
 
 def proved_alone(step: Step, reply: Reply) -> int | None:
@@ -99,13 +107,13 @@ def proved_alone(step: Step, reply: Reply) -> int | None:
     return None if then is None else _state(then, step, ABSENT)
 
 
+def _column(step: Step, state: int) -> int:
+    return 0 if state == ABSENT else 1 if state == step.epoch else 2
+
+
 def _state(then: Then, step: Step, state: int) -> int:
-    match then:
-        case Then.GONE:
-            return ABSENT
-        case Then.STAYS:
-            return state
-        case Then.FIRST:
-            return 1
-        case Then.NEXT:
-            return next_epoch(step.epoch)
+    if then is _NEXT:
+        return next_epoch(step.epoch)
+    if then is _STAYS:
+        return state
+    return ABSENT if then is _GONE else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.rules import connections, epochs, lifecycle, partitions, recovery, requests
-from kshark.analysis.rules.registry import Rule
+from kshark.analysis.rules.registry import Rule, by_step
 
 #: The first that the capture proves gives a refusal (122 or 123) its one cause.
 EXPLANATIONS: Final[tuple[Rule, ...]] = (
@@ -47,4 +47,4 @@ REMARKS: Final[tuple[Rule, ...]] = (
     partitions.forgot_what_it_holds,
 )
 
-__all__ = ["EXPLANATIONS", "REMARKS", "Rule"]
+__all__ = ["EXPLANATIONS", "REMARKS", "Rule", "by_step"]

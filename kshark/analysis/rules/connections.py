@@ -8,12 +8,10 @@ from kshark.analysis.rules.registry import rule
 from kshark.analysis.steps import Kind, Reply
 
 
-@rule("FETCH_OVERTAKEN")
+@rule("FETCH_OVERTAKEN", kinds=(Kind.SUBSEQUENT,), replies=(Reply.OTHER_EPOCH,))
 def overtaken(now: Situation) -> Argument | None:
     """Right when it arrived; another request moved the session on before it was answered."""
     step = now.step
-    if step.reply is not Reply.OTHER_EPOCH or step.kind is not Kind.SUBSEQUENT:
-        return None
     if now.overtaker is not None:
         ahead = now.overtaker
         text = f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then {step.story}"
@@ -26,14 +24,12 @@ def overtaken(now: Situation) -> Argument | None:
     return Argument(text, (*now.known, rival, step), Needs.EXCHANGE, "concurrent_requests", because=because)
 
 
-@rule("DUPLICATE_MEMBER")
+@rule("DUPLICATE_MEMBER", kinds=(Kind.SUBSEQUENT,), replies=(Reply.OTHER_EPOCH,))
 def two_writers(now: Situation) -> Argument | None:
     """Another endpoint used the session since this one did last: two clients with one member id."""
     step, memory = now.step, now.memory
     last, here = memory.last, now.before_here
-    if step.reply is not Reply.OTHER_EPOCH or step.kind is not Kind.SUBSEQUENT or last is None or here is None:
-        return None
-    if last.connection is step.connection or last.packet < here.packet:
+    if last is None or here is None or last.connection is step.connection or last.packet < here.packet:
         return None
     opening = memory.opening
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
@@ -42,11 +38,11 @@ def two_writers(now: Situation) -> Argument | None:
     return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-@rule("SESSION_CROSS_CONNECTION")
+@rule("SESSION_CROSS_CONNECTION", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
 def crossed(now: Situation) -> Argument | None:
     """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
     step, opening = now.step, now.memory.opening
-    if step.reply is not Reply.TAKEN or step.kind is not Kind.SUBSEQUENT or opening is None or opening.connection is step.connection:
+    if opening is None or opening.connection is step.connection:
         return None
     if step.connection.flow.id in now.memory.crossed:
         return None

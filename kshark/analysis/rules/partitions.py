@@ -8,11 +8,11 @@ from kshark.analysis.rules.registry import rule
 from kshark.analysis.steps import Kind, Reply
 
 
-@rule("PHANTOM_SESSION_PARTITION")
+@rule("PHANTOM_SESSION_PARTITION", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
 def phantom(now: Situation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out."""
     step, partitions = now.step, now.memory.holdings.partitions
-    if step.reply is not Reply.TAKEN or not step.is_fetch or step.kind is not Kind.SUBSEQUENT or not partitions or step.answer is None:
+    if not step.is_fetch or not partitions or step.answer is None or not step.answer.acquired:
         return None
     assignment = now.memory.member.assignment
     listed = {listed.partition for listed in step.listed}
@@ -29,11 +29,11 @@ def phantom(now: Situation) -> Argument | None:
     return None
 
 
-@rule("FORGET_UNKNOWN")
+@rule("FORGET_UNKNOWN", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
 def forgot_what_it_had_not(now: Situation) -> Argument | None:
     """A partition that is not in the session is to be forgotten."""
     step, partitions = now.step, now.memory.holdings.partitions
-    if step.reply is not Reply.TAKEN or step.kind is not Kind.SUBSEQUENT or partitions is None or now.memory.anchor is None:
+    if not step.forgotten or partitions is None or now.memory.anchor is None:
         return None
     listed = {listed.partition for listed in step.listed}
     strange = [partition for partition in step.forgotten if partition not in partitions and partition not in listed]
@@ -43,12 +43,10 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-@rule("UNRELEASED_ON_FORGET")
+@rule("UNRELEASED_ON_FORGET", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
 def forgot_what_it_holds(now: Situation) -> Argument | None:
     """A partition is forgotten while records of it are acquired: they stay locked until the lock runs out."""
     step = now.step
-    if step.reply is not Reply.TAKEN or step.kind is not Kind.SUBSEQUENT:
-        return None
     for partition in step.forgotten:
         count = now.memory.holdings.unacknowledged(partition, step)
         if count:

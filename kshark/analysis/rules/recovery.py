@@ -13,13 +13,15 @@ from kshark.analysis.table import ABSENT
 
 #: An opening that follows the answer to the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
+#: Answers after which only an epoch 0 goes on.
+_NEED_A_NEW_SESSION: Final = frozenset({Reply.NO_SESSION, Reply.OTHER_EPOCH, Reply.NO_ROOM})
 
 
-@rule("SESSION_REOPEN")
+@rule("SESSION_REOPEN", kinds=(Kind.INITIAL,), replies=(Reply.TAKEN,))
 def reopened(now: Situation) -> Argument | None:
     """The old session is replaced; what the member had acquired in it stays locked."""
     step, memory = now.step, now.memory
-    if not step.opens or step.reply is not Reply.TAKEN or memory.anchor is None:
+    if not step.opens or memory.anchor is None:
         return None
     if not now.expected or ABSENT in now.expected:
         return None
@@ -36,13 +38,11 @@ def flapping(now: Situation) -> Argument | None:
     return Argument(text, (step,), Needs.EXCHANGE)
 
 
-@rule("NO_RECOVERY")
+@rule("NO_RECOVERY", kinds=(Kind.SUBSEQUENT,))
 def went_on(now: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session."""
     step, before = now.step, now.before_here
-    if step.kind is not Kind.SUBSEQUENT or before is None or before.answer is None or before.end >= step.packet:
-        return None
-    if before.reply not in (Reply.NO_SESSION, Reply.OTHER_EPOCH, Reply.NO_ROOM):
+    if before is None or before.reply not in _NEED_A_NEW_SESSION or before.end >= step.packet:
         return None
     if now.memory.initial is not None and now.memory.initial.packet > before.end:
         return None
@@ -64,7 +64,7 @@ def _needed(now: Situation, refused: int) -> Needs:
             return Needs.ABSENCE
 
 
-@rule("REOPEN_HOT_LOOP")
+@rule("REOPEN_HOT_LOOP", kinds=(Kind.INITIAL,))
 def looped(now: Situation) -> Argument | None:
     """Opened again right behind the answer, several times."""
     step = now.step

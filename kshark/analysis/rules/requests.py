@@ -8,7 +8,7 @@ from kshark.analysis.rules.registry import rule
 from kshark.analysis.steps import Kind, Reply
 
 
-@rule("ACK_IN_INITIAL_FETCH")
+@rule("ACK_IN_INITIAL_FETCH", kinds=(Kind.INITIAL,), replies=(Reply.UNTOUCHED,))
 def acknowledged_while_opening(now: Situation) -> Argument | None:
     """A new session holds nothing to acknowledge; brokers since 4.1 refuse it."""
     step = now.step
@@ -17,12 +17,12 @@ def acknowledged_while_opening(now: Situation) -> Argument | None:
     return Argument(f"{step.story}; it opens a session and acknowledges records", (step,), Needs.EXCHANGE)
 
 
-@rule("FINAL_WITH_PAYLOAD")
+@rule("FINAL_WITH_PAYLOAD", kinds=(Kind.FINAL,))
 def closed_with_partitions(now: Situation) -> Argument | None:
     """Closing fetches nothing: partitions are listed to acknowledge, or not at all."""
     step = now.step
     idle = [listed.partition for listed in step.listed if not listed.acknowledged]
-    if not step.is_fetch or step.kind is not Kind.FINAL or not idle:
+    if not step.is_fetch or not idle:
         return None
     text = f"{step.here} closes the session and lists {len(idle)} partitions without acknowledging records ({step.packets})"
     return Argument(text, (step,), Needs.EXCHANGE, partition=idle[0])
@@ -38,11 +38,11 @@ def listed_twice(now: Situation) -> Argument | None:
     return Argument(f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), Needs.EXCHANGE, partition=again[0])
 
 
-@rule("MEMBER_ID_INVALID")
+@rule("MEMBER_ID_INVALID", replies=(Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED))
 def named_badly(now: Situation) -> Argument | None:
     """Null, empty, or longer than a broker takes."""
     step = now.step
-    if step.is_named or step.reply not in (Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED):
+    if step.is_named:
         return None
     what = "null" if step.member_id is None else f"{len(step.member_id)} characters long"
     return Argument(f"{step.story}; its member id is {what}", (step,), Needs.EXCHANGE)
