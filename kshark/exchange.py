@@ -99,24 +99,25 @@ class ExchangeStage:
 
     def _frames(self, frames: Frames) -> Iterator[list[Event]]:
         buffer = frames.buffer
-        resync = frames.resync or [False] * len(frames.start)
-        rows = zip(
-            frames.flow,
-            frames.sent_by_client,
+        columns = (
+            frames.stream,
             frames.start,
             frames.end,
             frames.first_packet,
             frames.first_time_ns,
             frames.last_packet,
             frames.last_time_ns,
-            resync,
-            strict=True,
         )
+        rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
-        connections = self._connections
-        for flow, by_client, start, end, first, first_ns, last, last_ns, again in rows:
-            connection = connections.get(flow.id) or self._connect(flow)
+        connections: list[_Connection | None] = [None] * len(frames.flows)
+        sides = frames.by_client
+        for stream, start, end, first, first_ns, last, last_ns, again in rows:
+            connection = connections[stream]
+            if connection is None:
+                connection = connections[stream] = self._connection(frames.flows[stream])
             packets = UNSET if first == last else (first, last)
+            by_client = sides[stream]
             if by_client:
                 message = request(connection, buffer, start, end, packets, last, last_ns)
             elif by_client is None:
@@ -128,9 +129,11 @@ class ExchangeStage:
             if records.pending_bytes > limits.PENDING_RECORD_BYTES:
                 yield self._flush()
 
-    def _connect(self, flow: Flow) -> _Connection:
-        connection = self._connections[flow.id] = _Connection(flow, flow.client, flow.broker)
-        return connection
+    def _connection(self, flow: Flow) -> _Connection:
+        known = self._connections.get(flow.id)
+        if known is None:
+            known = self._connections[flow.id] = _Connection(flow, flow.client, flow.broker)
+        return known
 
     # -- requests
 

@@ -164,21 +164,42 @@ class Gap:
 class Frames:
     """Frames as columns, ordered by the packet that completed each: the one time line that later stages and users see.
 
-    `start`/`end` bound the message behind its length prefix in `buffer`; `sent_by_client` is None where content has not told.
-    `first_*`/`last_*` are the packets and times of its first and last byte (the length prefix included); `resync` marks frames found
-    again after a gap, whose boundary is likely, not certain.
+    `start`/`end` bound the message behind its length prefix in `buffer`. `stream` numbers the sides of connections that occur: whose they
+    are stands in `flows`, and whether the client sends them in `by_client` (None where content has not told). `first_*`/`last_*` are the
+    packets and times of a frame's first and last byte (the length prefix included); `resync` marks frames found again after a gap, whose
+    boundary is likely, not certain.
     """
 
     buffer: bytes
-    flow: list[Flow]
-    sent_by_client: list[bool | None]
-    start: list[int]
-    end: list[int]
-    first_packet: list[int]
-    first_time_ns: list[int]
-    last_packet: list[int]
-    last_time_ns: list[int]
-    resync: list[bool] | None = None
+    flows: list[Flow]
+    by_client: list[bool | None]
+    stream: Int64s
+    start: Int64s
+    end: Int64s
+    first_packet: Int64s
+    first_time_ns: Int64s
+    last_packet: Int64s
+    last_time_ns: Int64s
+    resync: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def rows(self, rows: slice | list[int] | NDArray[Any]) -> Frames:
+        """Some of them, over the same buffer."""
+        return Frames(
+            self.buffer,
+            self.flows,
+            self.by_client,
+            self.stream[rows],
+            self.start[rows],
+            self.end[rows],
+            self.first_packet[rows],
+            self.first_time_ns[rows],
+            self.last_packet[rows],
+            self.last_time_ns[rows],
+            self.resync[rows],
+        )
 
 
 class Message(msgspec.Struct, gc=False, omit_defaults=False):

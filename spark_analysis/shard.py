@@ -7,7 +7,6 @@ connections are decoded, which is where the work is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from kshark.capture import open_captures
@@ -49,16 +48,10 @@ class Share:
                         yield event
 
     def _frames(self, frames: Frames) -> Iterator[Frames]:
-        rows = [row for row, flow in enumerate(frames.flow) if self.takes(flow.id)]
-        if len(rows) == len(frames.flow):
-            yield frames
-        elif rows:
-            columns: dict[str, Any] = {
-                name: [column[row] for row in rows]
-                for name in Frames.__slots__
-                if name != "buffer" and (column := getattr(frames, name)) is not None
-            }
-            yield replace(frames, **columns)
+        ours = [self.takes(flow.id) for flow in frames.flows]
+        rows = [row for row, stream in enumerate(frames.stream.tolist()) if ours[stream]]
+        if rows:
+            yield frames.rows(rows)
 
 
 def sharded_pages(files: Sequence[str], options: Options, shard: int, shards: int) -> Iterator[list[Event]]:

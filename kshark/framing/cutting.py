@@ -6,7 +6,6 @@ Source: Kafka protocol guide, "Common Request and Response Structure".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -14,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kshark.framing.streams import REMEMBERED, Stream, Tell
-from kshark.model import Flow
+from kshark.model import Frames
 from kshark.reassembly import Run
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from kshark.model import Int64s, UInt8s
 
 #: A stream in which no frame begins where one should, and what of it came later.
@@ -28,28 +25,8 @@ Broken = tuple[Stream, list[Run]]
 _LENGTH: Final = Struct(">i").unpack_from
 
 
-@dataclass(slots=True, eq=False)
-class Cut:
-    """Frames as columns over one buffer, stream by stream; the columns are those of kshark.model.Frames.
-
-    `stream` says by number whose each frame is: `flows` and `by_client` hold what is known of that stream.
-    """
-
-    buffer: bytes
-    flows: list[Flow]
-    by_client: list[bool | None]
-    stream: Int64s
-    start: Int64s
-    end: Int64s
-    first_packet: Int64s
-    first_time_ns: Int64s
-    last_packet: Int64s
-    last_time_ns: Int64s
-    resync: NDArray[np.bool_]
-
-
-def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Cut | None, list[Broken]]:
-    """Cuts whole frames off streams whose boundaries are known; what is left of them waits for more.
+def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
+    """Cuts whole frames off streams whose boundaries are known, stream by stream; what is left of them waits for more.
 
     A stream is broken where a length is none; what came with later packets is given back, to be searched piece by piece.
     """
@@ -80,7 +57,7 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Cut | None, list[Broken]
     start, end = np.array(starts), np.array(ends)
     edges = np.cumsum([0, *map(len, pieces)])[:-1]
     first, last = np.searchsorted(edges, start - 4, "right") - 1, np.searchsorted(edges, end - 1, "right") - 1
-    done = Cut(
+    done = Frames(
         buffer=data,
         flows=[stream.flow for stream in ready],
         by_client=[stream.by_client for stream in ready],
@@ -119,7 +96,7 @@ def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int]
     return at, None
 
 
-def _remember(streams: list[Stream], counts: list[int], frames: Cut) -> None:
+def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
     """What a stream must know to find a boundary again after a gap; and frames behind one found again are marked."""
     behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
     place = frames.start + behind

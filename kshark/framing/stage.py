@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
-from kshark.framing.cutting import Broken, Cut, cut
+from kshark.framing.cutting import Broken, cut
 from kshark.framing.judgement import Talk, judge
 from kshark.framing.recognition import Knows
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Opened, Segments, Weird
+from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
@@ -44,7 +44,7 @@ class Framing:
         #: Ends known to be Kafka brokers, and since which packet.
         self._brokers: dict[str, int] = {}
         self._told: list[Told] = []
-        self._cuts: list[Cut] = []
+        self._cuts: list[Frames] = []
         #: Streams whose boundaries are known and that took bytes, and connections that ended: cut and closed at the end of a batch.
         self._touched: dict[Stream, None] = {}
         self._ended: list[tuple[Talk, Closed]] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from kshark.errors import Error
 from kshark.model import Event, Weird
@@ -36,9 +37,9 @@ class Merged(NamedTuple):
         if len(self.made) == 1:
             return iter(next(iter(self.made.values())))
         if batch.since_ns > ALWAYS:
-            owners = [owner for owner, time_ns in zip(owners, batch.last_time_ns, strict=True) if time_ns >= batch.since_ns]
+            owners = owners[batch.last_time_ns >= batch.since_ns]
         items = {worker: iter(made) for worker, made in self.made.items()}
-        return map(next, map(items.__getitem__, owners))
+        return map(next, map(items.__getitem__, owners.tolist()))
 
 
 class Parallel:
@@ -109,5 +110,4 @@ class Parallel:
 def _place(batch: Batch, worker: int, first: First) -> _Place:
     if first.step is not None:
         return batch.steps[worker][first.step]
-    rows = (row for row, owner in enumerate(batch.owners) if owner == worker)
-    return next(islice(rows, first.row, None)), _ROW
+    return int(np.flatnonzero(batch.owners == worker)[first.row]), _ROW

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from kshark.errors import Error
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Message, Side, Weird
 from kshark.parallel.crew import Crew
-from kshark.parallel.shares import ALWAYS, Share, Sharing, part
+from kshark.parallel.shares import ALWAYS, Share, Sharing
 
 #: Batches that are handed over before the first has to be done.
 WINDOW: Final = 4
@@ -58,7 +58,8 @@ class Relay:
         touched: set[int] = set()
         for event in events:
             if isinstance(event, Frames):
-                new = [flow for flow in set(event.flow) if flow.id not in self._live]
+                new = [event.flows[number] for number in set(event.stream.tolist())]
+                new = [flow for flow in new if flow.id not in self._live]
             elif isinstance(event, Weird):
                 touched |= {event.flow} & self._live.keys() if event.flow is not None else set()
                 continue
@@ -85,18 +86,18 @@ class Follower:
             known = self._flows.setdefault(flow.id, flow)
             for name in _FIELDS:
                 setattr(known, name, getattr(flow, name))
-        frames = None if passed.share is None or not passed.share.size else passed.share.frames(self._flows)
+        frames = None if passed.share is None else passed.share.frames(self._flows)
         events: list[Event] = []
         at = 0
         for row, event in _unpacked(passed.events, self._flows):
             if frames is not None and row > at:
-                events.append(part(frames, at, row))
+                events.append(frames.rows(slice(at, row)))
                 at = row
             events.append(event)
             if isinstance(event, Closed):
                 self._flows.pop(event.flow.id, None)
-        if frames is not None and at < len(frames.start):
-            events.append(part(frames, at, len(frames.start)))
+        if frames is not None and at < len(frames):
+            events.append(frames.rows(slice(at, None)))
         return events
 
 

@@ -5,12 +5,19 @@ A share is a batch's frames of some connections as columns, with bytes of their 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, compress
-from typing import Any, Final, Literal, NamedTuple
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+import numpy as np
+
+from kshark.framing import apart, joined
 from kshark.model import Closed, Ends, Event, Flow, Frames, Gap, Side
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kshark.model import Int64s
 
 Where = Callable[[int], tuple[str, int] | None]
 
@@ -51,46 +58,36 @@ class NewFlow(NamedTuple):
 
 
 Step = Lesson | Lost | Ended
+#: Columns of model.Frames with a value for each row.
+_BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "last_packet", "last_time_ns", "resync")
 #: Before every time.
 ALWAYS: Final = -(1 << 62)
 
 
 class Share(NamedTuple):
-    """Frames of one process's connections, in the order of the time line: model.Frames with sizes in the place of positions in `data`.
+    """Frames of one process's connections, in the order of the time line, with bytes of their own and connections by number.
 
     `steps` stand behind that many of these rows. `where`: file and frame of each row, where there are several files. What is older than
     `since_ns` is decoded and not shown.
     """
 
-    flows: list[NewFlow]
-    data: bytes
-    flow: array[int]
-    sent_by_client: list[bool | None]
-    size: array[int]
-    first_packet: array[int]
-    first_time_ns: array[int]
-    last_packet: array[int]
-    last_time_ns: array[int]
-    resync: list[bool] | None
-    where: list[tuple[str, int] | None] | None
+    new: list[NewFlow]
+    flows: list[int]
+    columns: tuple[Any, ...]
     steps: list[tuple[int, Step]]
+    where: list[tuple[str, int] | None] | None
     since_ns: int
 
-    def frames(self, flows: dict[int, Flow]) -> Frames:
-        """The rows as the stages know them."""
-        ends = [*accumulate(self.size)]
-        return Frames(
-            self.data,
-            [flows[number] for number in self.flow],
-            self.sent_by_client,
-            [0, *ends[:-1]],
-            ends,
-            self.first_packet.tolist(),
-            self.first_time_ns.tolist(),
-            self.last_packet.tolist(),
-            self.last_time_ns.tolist(),
-            self.resync,
-        )
+    @property
+    def data(self) -> bytes:
+        return self.columns[0] if self.columns else b""
+
+    def frames(self, flows: dict[int, Flow]) -> Frames | None:
+        """The rows as the stages know them; None where there are none."""
+        if not self.columns:
+            return None
+        data, *columns = self.columns
+        return Frames(data, [flows[number] for number in self.flows], *columns)
 
 
 class Batch(NamedTuple):
@@ -99,8 +96,8 @@ class Batch(NamedTuple):
     `steps`: for each process that has a share the Lost and Ended in it, as rows before it and index in `events`.
     """
 
-    owners: list[int]
-    last_time_ns: list[int]
+    owners: Int64s
+    last_time_ns: Int64s
     events: list[tuple[int, Event]]
     steps: dict[int, list[tuple[int, int]]]
     since_ns: int
@@ -121,31 +118,46 @@ class Sharing:
 
     def cut(self, events: Iterable[Event], lessons: Sequence[Lesson], since_ns: int, where: Where | None) -> tuple[Batch, dict[int, Share]]:
         """The batch, and the shares of the processes that have a part in it."""
-        rows = _Rows()
+        parts: list[Frames] = []
         others: list[tuple[int, Event]] = []
-        places: list[list[tuple[int, int]]] = [[] for _ in self._untold]
-        steps: list[list[tuple[int, Step]]] = [[] for _ in self._untold]
+        row = 0
         for event in events:
             if isinstance(event, Frames):
-                rows.add(event, self._owners)
-                continue
+                parts.append(event)
+                row += len(event)
+            else:
+                others.append((row, event))
+        frames = _whole(parts)
+        owners = self._owners.of(frames)
+        places: list[list[tuple[int, int]]] = [[] for _ in self._untold]
+        steps: list[list[tuple[int, Step]]] = [[] for _ in self._untold]
+        for at, (row, event) in enumerate(others):
             if isinstance(event, (Gap, Closed)) and event.flow in self._owners:
                 owner = self._owners.pop(event.flow) if isinstance(event, Closed) else self._owners[event.flow]
-                places[owner].append((len(rows.owners), len(others)))
-                steps[owner].append((len(rows.owners), _step(event)))
-            others.append((len(rows.owners), event))
-        located = None if where is None else [where(packet) for packet in rows.last_packet]
+                places[owner].append((row, at))
+                steps[owner].append((row, _step(event)))
+        located = None if where is None or frames is None else [where(packet) for packet in frames.last_packet.tolist()]
         shares = {}
         for worker, untold in enumerate(self._untold):
             untold += lessons
-            if steps[worker] or worker in rows.owners:
+            mine = owners == worker
+            if steps[worker] or mine.any():
                 told: list[tuple[int, Step]] = [(lesson.row, lesson) for lesson in untold]
-                shares[worker] = rows.share(worker, self._owners, [*told, *steps[worker]], located, since_ns)
+                shares[worker] = self._owners.share(worker, frames, mine, [*told, *steps[worker]], located, since_ns)
                 untold.clear()
             else:
                 untold[:] = [lesson._replace(row=0) for lesson in untold]
-        batch = Batch(rows.owners, rows.last_time_ns, others, {worker: places[worker] for worker in shares}, since_ns)
-        return batch, shares
+        last_time_ns = owners if frames is None else frames.last_time_ns
+        return Batch(owners, last_time_ns, others, {worker: places[worker] for worker in shares}, since_ns), shares
+
+
+def _whole(parts: list[Frames]) -> Frames | None:
+    """A batch's frames in one: most often they are parts of what was one before."""
+    if len(parts) < 2 or any(part.buffer is not parts[0].buffer for part in parts):
+        return joined(parts)
+    first = parts[0]
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in _BY_ROW]
+    return Frames(first.buffer, first.flows, first.by_client, *columns)
 
 
 def _step(event: Gap | Closed) -> Lost | Ended:
@@ -159,82 +171,45 @@ class _Owners(dict[Flow, int]):
     """The process of each connection that has had frames, chosen when the first comes."""
 
     def __init__(self, workers: int) -> None:
-        self.new: list[list[NewFlow]] = [[] for _ in range(workers)]
-        self.load = [0] * workers
+        self._new: list[list[NewFlow]] = [[] for _ in range(workers)]
+        self._load = [0] * workers
 
     def __missing__(self, flow: Flow) -> int:
-        worker = self[flow] = self.load.index(min(self.load))
-        self.load[worker] += 1  # so that many new ones in one batch are spread
-        self.new[worker].append(NewFlow(flow.id, flow.ends, flow.opened_by, flow.client_side))
+        worker = self[flow] = self._load.index(min(self._load))
+        self._load[worker] += 1  # so that many new ones in one batch are spread
+        self._new[worker].append(NewFlow(flow.id, flow.ends, flow.opened_by, flow.client_side))
         return worker
 
-
-class _Rows:
-    """A batch's frames, joined."""
-
-    def __init__(self) -> None:
-        self.owners: list[int] = []
-        self.data: list[bytes] = []
-        self.flow: list[int] = []
-        self.columns: tuple[list[Any], ...] = ([], [], [], [], [])
-        self.resync: list[bool] | None = None
-        self.last_packet, self.last_time_ns = self.columns[3:]
-
-    def add(self, frames: Frames, owners: _Owners) -> None:
-        buffer = frames.buffer
-        before = len(self.owners)
-        self.owners += map(owners.__getitem__, frames.flow)
-        self.data += [buffer[start:end] for start, end in zip(frames.start, frames.end, strict=True)]
-        self.flow += [flow.id for flow in frames.flow]
-        times = (frames.first_packet, frames.first_time_ns, frames.last_packet, frames.last_time_ns)
-        added: tuple[list[Any], ...] = (frames.sent_by_client, *times)
-        for column, values in zip(self.columns, added, strict=True):
-            column += values
-        if frames.resync is not None or self.resync is not None:
-            self.resync = self.resync or [False] * before
-            self.resync += frames.resync or [False] * len(frames.flow)
+    def of(self, frames: Frames | None) -> Int64s:
+        """The process of each row."""
+        if frames is None:
+            return np.empty(0, np.int64)
+        used, stream = np.unique(frames.stream, return_inverse=True)
+        return np.array([self[frames.flows[number]] for number in used.tolist()])[stream]
 
     def share(
         self,
         worker: int,
-        owners: _Owners,
+        frames: Frames | None,
+        mine: NDArray[np.bool_],
         steps: Sequence[tuple[int, Step]],
         located: list[tuple[str, int] | None] | None,
         since_ns: int,
     ) -> Share:
-        mine = [*map(worker.__eq__, self.owners)]
-        data = [*compress(self.data, mine)]
-        sizes = array("q", map(len, data))
-        owners.load[worker] += sum(sizes)
-        flows, owners.new[worker] = owners.new[worker], []
-        before = [0, *accumulate(mine)] if steps else []
-
-        def numbers(column: Iterable[int]) -> array[int]:
-            return array("q", compress(column, mine))
-
-        by_client, first_packet, first_time_ns, last_packet, last_time_ns = self.columns
+        """What one process gets: rows that are `mine`, and steps with the number of rows before them."""
+        own = None if frames is None or not mine.any() else apart(frames.rows(mine))
+        new, self._new[worker] = self._new[worker], []
+        before = np.concatenate(([0], np.cumsum(mine))).tolist() if steps else []
+        self._load[worker] += 0 if own is None else len(own.buffer)
         return Share(
-            flows,
-            b"".join(data),
-            numbers(self.flow),
-            [*compress(by_client, mine)],
-            sizes,
-            numbers(first_packet),
-            numbers(first_time_ns),
-            numbers(last_packet),
-            numbers(last_time_ns),
-            None if self.resync is None else [*compress(self.resync, mine)],
-            None if located is None else [*compress(located, mine)],
+            new,
+            [] if own is None else [flow.id for flow in own.flows],
+            () if own is None else tuple(getattr(own, name) for name in ("buffer", "by_client", *_BY_ROW)),
             sorted(((before[row], step) for row, step in steps), key=_row),
+            None if located is None else [*compress(located, mine.tolist())],
             since_ns,
         )
 
 
 def _row(step: tuple[int, Any]) -> int:
     return step[0]
-
-
-def part(frames: Frames, first: int, last: int) -> Frames:
-    """Rows from `first` to before `last`."""
-    columns = [getattr(frames, name) for name in Frames.__slots__ if name != "buffer"]
-    return Frames(frames.buffer, *(column and column[first:last] for column in columns))

@@ -11,7 +11,6 @@ from msgspec import UNSET
 from kshark.decoding import Body, Decoder, Decoders
 from kshark.model import Frames
 from kshark.names import has_pairs
-from kshark.parallel.shares import part
 from kshark.places import Log, Place, Whole, structures
 from kshark.records import Opening, RecordsField, RecordsReader
 from kshark.registry import Registry
@@ -39,12 +38,12 @@ class Hits:
             self._found = _places(self._buffer, self._needles)
         at = 0
         while (hit := self._first(frames, at)) is not None:
-            self._start, self._end = frames.start[hit], frames.end[hit]
-            yield part(frames, at, hit + 1)
+            self._start, self._end = int(frames.start[hit]), int(frames.end[hit])
+            yield frames.rows(slice(at, hit + 1))
             at = hit + 1
         self._start = self._end = 0
-        if at < len(frames.start):
-            yield part(frames, at, len(frames.start)) if at else frames
+        if at < len(frames):
+            yield frames.rows(slice(at, None))
 
     def near(self, position: int) -> bool:
         """Whether that is in the hit with which the part ends."""
@@ -54,8 +53,8 @@ class Hits:
         """The first row from `at` on that is a hit."""
         if not self._found:
             return None
-        rows = range(at, len(frames.start))
-        return next((row for row in rows if self._stands_in(frames.start[row], frames.end[row])), None)
+        bounds = zip(frames.start[at:].tolist(), frames.end[at:].tolist(), strict=True)
+        return next((row for row, (start, end) in enumerate(bounds, at) if self._stands_in(start, end)), None)
 
     def _stands_in(self, start: int, end: int) -> bool:
         first = bisect_left(self._found, start)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kshark.model import Closed, Event, Flow, Gap, Message, Weird
 from kshark.output.notes import Notes, example
-from kshark.parallel.shares import Ended, Lesson, Lost, NewFlow, Share, part
+from kshark.parallel.shares import Ended, Lesson, Lost, NewFlow, Share
 from kshark.pipeline import Back
 
 
@@ -80,14 +80,14 @@ class Worker:
 
     def _pages(self, share: Share) -> Iterator[list[Event]]:
         flows = self._flows
-        for new in share.flows:
+        for new in share.new:
             flows[new.id] = _flow(new)
         frames = share.frames(flows)
         at = row = 0
         waiting: list[Event] = []
         for place, step in share.steps:
-            if place > at:
-                waiting.append(part(frames, at, place))
+            if frames is not None and place > at:
+                waiting.append(frames.rows(slice(at, place)))
                 at = place
             if isinstance(step, Lesson):
                 for page in self._back.feed(waiting):
@@ -97,8 +97,8 @@ class Worker:
                 self._learn(step)
             else:
                 waiting.append(self._event(step))
-        if at < len(share.size):
-            waiting.append(part(frames, at, len(share.size)) if at else frames)
+        if frames is not None and at < len(frames):
+            waiting.append(frames.rows(slice(at, None)))
         for page in self._back.feed(waiting):
             row = _locate(page, share, row)
             yield page
