@@ -61,7 +61,17 @@ def foreign(head: bytes) -> Service | None:
     """The other protocol that a stream which begins like this speaks, None when these bytes do not tell."""
     if len(head) >= 5 and head[0] in (20, 21, 22, 23) and head[1] == 3 and head[2] <= 4 and int.from_bytes(head[3:5], "big") <= 16640:
         return "tls"
-    return "http" if head.startswith(_HTTP) else None
+    if head.startswith(_HTTP):
+        return "http"
+    return "other" if _is_zookeeper(head) else None
+
+
+def _is_zookeeper(head: bytes) -> bool:
+    """Whether that begins with ZooKeeper's ConnectRequest (zookeeper.jute): it reads as a Produce request of version 0.
+
+    Protocol version 0, last zxid, timeout, session id, a password of 16 bytes, and since 3.4 whether read-only will do.
+    """
+    return len(head) >= 32 and _LENGTH(head)[0] in (44, 45) and head[4:8] == bytes(4) and _LENGTH(head, 28)[0] == 16
 
 
 def header_at(data: bytes, at: int, knows: Knows) -> Header | None:

@@ -14,6 +14,8 @@ HELLO = request(18, 0, 1)
 WELCOME = framed(struct.pack(">ihi", 1, 0, 0))
 TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x11" * 40
 HTTP = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+#: ConnectRequest: protocol 0, last zxid 0, 18 s, session 0, password of 16 bytes, not read-only.
+ZOOKEEPER = framed(struct.pack(">iqiqi16s?", 0, 0, 18_000, 0, 16, bytes(16), False))
 
 
 def weirds(talk: Talk, **how: object) -> list[Weird]:
@@ -31,7 +33,8 @@ def again(talk: Talk, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "named"), [(TLS, "tls"), (HTTP, "http"), (b"SSH-2.0-OpenSSH_9.6\r\n", "other"), (bytes(range(64, 128)), "other")]
+    ("head", "named"),
+    [(TLS, "tls"), (HTTP, "http"), (b"SSH-2.0-OpenSSH_9.6\r\n", "other"), (ZOOKEEPER, "other"), (bytes(range(64, 128)), "other")],
 )
 def test_other_protocols_are_named_and_counted(head: bytes, named: str) -> None:
     talk = Talk()
