@@ -11,11 +11,12 @@ from typing import Final
 
 from kshark.analysis.endings import endings_before
 from kshark.analysis.memory import Memory, Situation
-from kshark.analysis.steps import Kind, Reply, Step, next_epoch
+from kshark.analysis.steps import OTHER_EPOCH, SUBSEQUENT, TAKEN, Reply, Step, next_epoch
 from kshark.analysis.table import ABSENT, proved_alone, states_after
 
 #: Epochs that may be due at the same time; with more of them nothing is known.
 _FEW: Final = 64
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 def situation(memory: Memory, step: Step, later: Sequence[Step]) -> Situation:
@@ -25,8 +26,8 @@ def situation(memory: Memory, step: Step, later: Sequence[Step]) -> Situation:
     expected = memory.expected
     if expected is not None and endings:
         expected = expected | {ABSENT}
-    overtaker, rivals = _others_open(memory, step, later)
-    reply = Reply.TAKEN if overtaker is not None else step.reply
+    overtaker, rivals = _others_open(memory, step, later) if step.reply is OTHER_EPOCH else (None, ())
+    reply = TAKEN if overtaker is not None else step.reply
     agreeing, after = _weighed(step, expected, reply)
     doubt = memory.doubt if expected is None else None
     here = memory.here.get(step.connection.flow.id)
@@ -35,18 +36,22 @@ def situation(memory: Memory, step: Step, later: Sequence[Step]) -> Situation:
 
 def _weighed(step: Step, expected: frozenset[int] | None, reply: Reply) -> tuple[frozenset[int], frozenset[int]]:
     """The expected states that the answer agrees with, and what is possible after them."""
-    after = {state: states_after(step, state, reply) for state in expected or ()}
-    if len(after) == 1:
-        (only,) = after.values()
-        return (expected, only) if expected and only else (only, only)
-    return frozenset(state for state, states in after.items() if states), frozenset().union(*after.values())
+    if not expected:
+        return _NONE, _NONE
+    if len(expected) == 1:
+        (state,) = expected
+        after = states_after(step, state, reply)
+        return expected if after else _NONE, after
+    following = {state: states_after(step, state, reply) for state in expected}
+    return frozenset(state for state, after in following.items() if after), _NONE.union(*following.values())
 
 
 def conclude(now: Situation) -> None:
     """The states that are possible now; then the step belongs to the past."""
     memory, step = now.memory, now.step
-    if step.any_doubt is not None:
-        lose_sight(memory, step.any_doubt)
+    doubt = step.any_doubt
+    if doubt is not None:
+        lose_sight(memory, doubt)
     elif now.agreeing:
         memory.expected = now.after
         if len(now.after) > _FEW:
@@ -57,7 +62,7 @@ def conclude(now: Situation) -> None:
         memory.expected = frozenset({proved})
     elif now.expected is not None:
         lose_sight(memory, "hidden_traffic")
-    if step.reply is Reply.TAKEN or proved_alone(step, step.reply) is not None:
+    if step.reply is TAKEN or proved_alone(step, step.reply) is not None:
         memory.anchor = step
     memory.remember(step, now.reply)
 
@@ -84,16 +89,14 @@ def _look_for_holes(memory: Memory, step: Step) -> None:
 
 def _others_open(memory: Memory, step: Step, later: Sequence[Step]) -> tuple[Step | None, tuple[Step, ...]]:
     """The request that overtook a refused one, and all accepted ones that were open at the same time on other connections."""
-    if step.reply is not Reply.OTHER_EPOCH:
-        return None, ()
     others = [
         other
         for other in (*memory.overlapping, *later)
-        if other.connection is not step.connection and other.reply is Reply.TAKEN and other.end > step.packet
+        if other.connection is not step.connection and other.reply is TAKEN and other.end > step.packet
     ]
     ahead = (other for other in others if step.is_fetch and other in later and other.end < step.end and _follows(other, step))
     return next(ahead, None), tuple(others)
 
 
 def _follows(other: Step, step: Step) -> bool:
-    return other.kind is Kind.SUBSEQUENT and other.epoch == next_epoch(step.epoch)
+    return other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch)

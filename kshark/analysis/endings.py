@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kshark.analysis.memory import Ending, Memory
 from kshark.analysis.releases import BEHAVIOUR, all_say
-from kshark.analysis.steps import Reply, Step
+from kshark.analysis.steps import TAKEN, Step
 
 
 def endings_before(memory: Memory, step: Step) -> tuple[Ending, ...]:
@@ -17,7 +17,7 @@ def endings_before(memory: Memory, step: Step) -> tuple[Ending, ...]:
 
     A request that was accepted in the session is asked no such question.
     """
-    if step.reply is Reply.TAKEN and not step.opens:
+    if step.reply is TAKEN and not step.opens:
         return ()
     if memory.gone is not None:
         return (memory.gone,)

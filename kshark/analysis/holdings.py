@@ -11,10 +11,14 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.steps import Kind, Partition, Reply, Step
+from kshark.analysis.steps import FAILED, FINAL, INITIAL, SILENT, TAKEN, UNCLEAR, Partition, Reply, Step
 
 #: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0 does not.
 _ALL_LISTED_ENTER: Final = 1
+
+
+#: After these the session's partitions are not known.
+_UNCERTAIN: Final = frozenset({FAILED, UNCLEAR, SILENT})
 
 
 class Held(NamedTuple):
@@ -38,17 +42,17 @@ class Holdings:
 
     def take(self, step: Step, reply: Reply) -> None:
         """The effect of a step on partitions and records."""
-        if reply in (Reply.FAILED, Reply.UNCLEAR, Reply.SILENT):
-            self.partitions = None
-        if reply is not Reply.TAKEN:
+        if reply is not TAKEN:
+            if reply in _UNCERTAIN:
+                self.partitions = None
             return
-        if step.kind is Kind.INITIAL:
+        if step.kind is INITIAL:
             self.partitions = {}
         for partition, batches in step.listed:
             for batch in batches:
                 if not batch.renews:
                     self._end(partition, batch.first, batch.last)
-        if step.is_fetch and step.kind is not Kind.FINAL and self.partitions is not None:
+        if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
             self._update(step, self.partitions)
         if step.answer is not None:
             for partition, (first, last) in step.answer.acquired:

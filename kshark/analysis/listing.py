@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from kshark.analysis.memory import Memory, Situation
 from kshark.analysis.releases import all_say
-from kshark.analysis.steps import NAMES, Kind, Reply, Step
+from kshark.analysis.steps import FINAL, NAMES, NO_SESSION, OTHER_EPOCH, SUBSEQUENT, TAKEN, UNCLEAR, UNTOUCHED, Kind, Reply, Step
 from kshark.analysis.surroundings import Connection, End
 
 #: Causes of a refusal that end a session, in the words for how it ended.
@@ -87,17 +87,17 @@ class Listing:
         opens = step.opens and _may_open(step)
         if opens:
             self._finish(self._unasked(now.memory, step.packet) or Closing(step.end, step.end_ns, "reopened"))
-        if self._current is None and not opens and (step.reply is Reply.UNTOUCHED or not step.is_named):
+        if self._current is None and not opens and (step.reply is UNTOUCHED or not step.is_named):
             return
         session = self._current or self._begin(step, opened=opens)
         self._count(session, step)
         if session.steps is not UNSET:
             session.steps.append(_row(now))
-        if step.kind is Kind.FINAL and step.reply is Reply.TAKEN:
+        if step.kind is FINAL and step.reply is TAKEN:
             session.closed = Closing(step.end, step.end_ns, "final_epoch")
-        elif step.reply is Reply.NO_SESSION and session.closed is None and session.accepted:
+        elif step.reply is NO_SESSION and session.closed is None and session.accepted:
             session.closed = _found_by(now) or self._ending
-        elif step.reply in (Reply.TAKEN, Reply.OTHER_EPOCH) and step.kind is Kind.SUBSEQUENT:
+        elif step.kind is SUBSEQUENT and (step.reply is TAKEN or step.reply is OTHER_EPOCH):
             self._ending = None
 
     def connection_ended(self, connection: Connection, end: End, memory: Memory) -> None:
@@ -147,7 +147,7 @@ class Listing:
     def _count(self, session: ShareSession, step: Step) -> None:
         session.requests += 1
         session.last_epoch = step.epoch
-        if step.reply is Reply.TAKEN:
+        if step.reply is TAKEN:
             session.accepted += 1
         elif step.answer is not None and step.answer.error:
             code = str(step.answer.error)
@@ -162,7 +162,7 @@ class Listing:
 
 
 def _may_open(step: Step) -> bool:
-    return step.reply is Reply.TAKEN or (step.reply is Reply.UNCLEAR and step.is_named)
+    return step.reply is TAKEN or (step.reply is UNCLEAR and step.is_named)
 
 
 def _found_by(now: Situation) -> Closing | None:

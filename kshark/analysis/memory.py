@@ -7,7 +7,22 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.holdings import Holdings
-from kshark.analysis.steps import SHARE_FETCH, Call, Kind, Reply, Step, next_epoch
+from kshark.analysis.steps import (
+    FAILED,
+    FINAL,
+    NO_ROOM,
+    NO_SESSION,
+    OTHER_EPOCH,
+    SHARE_FETCH,
+    SILENT,
+    SUBSEQUENT,
+    TAKEN,
+    UNCLEAR,
+    Call,
+    Reply,
+    Step,
+    next_epoch,
+)
 from kshark.analysis.surroundings import Broker, Connection, Member
 from kshark.analysis.table import ABSENT
 
@@ -37,12 +52,13 @@ class Ending(NamedTuple):
     because: str | None = None
 
 
-class Trace(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Trace:
     """What a session did on one connection: its first and last request, and the unbroken run of openings at the end."""
 
     first: Step
     last: Step
-    openings: tuple[Step, ...]
+    openings: tuple[Step, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -94,22 +110,20 @@ class Memory:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on `expected` is already known, into the past."""
-        if reply in (Reply.SILENT, Reply.TAKEN):
-            self.unanswered = step if reply is Reply.SILENT else None
+        if reply is TAKEN:
+            self.unanswered = None
+        elif reply is SILENT:
+            self.unanswered = step
         if step.is_trouble:
-            if self.recent_troubles(step) >= FLAPPING and step.time_ns >= self.quiet_until:
-                self.quiet_until = step.time_ns + _MINUTE_NS
-            self.troubles = [*self.troubles, step.time_ns][-_TROUBLES:]
-        if step.opens:
+            self._troubled(step)
+        if step.kind is SUBSEQUENT:
+            if reply is TAKEN or reply is OTHER_EPOCH:
+                self.alive, self.gone, self.ever_opened = step, None, True
+        elif step.opens:
             self._opened(step, reply)
-        elif reply is Reply.TAKEN and step.kind is Kind.FINAL:
-            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step)
-            self.holdings.forget()
-        elif reply is Reply.SILENT and step.kind is Kind.FINAL:
-            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step, "unanswered")
-        elif step.kind is Kind.SUBSEQUENT and reply in (Reply.TAKEN, Reply.OTHER_EPOCH):
-            self.alive, self.gone, self.ever_opened = step, None, True
-        if reply is Reply.TAKEN and step.reply is Reply.TAKEN:
+        elif step.kind is FINAL:
+            self._closed(step, reply)
+        if reply is TAKEN and step.reply is TAKEN:
             self.last = step
             if step.is_fetch:
                 self.last_fetch = step
@@ -122,34 +136,50 @@ class Memory:
 
     def _leave_trace(self, step: Step) -> None:
         flow = step.connection.flow.id
-        before = self.here.pop(flow, None)
-        run = before.openings if before is not None else ()
-        self.here[flow] = Trace(before.first if before is not None else step, step, (*run, step)[-LOOP:] if step.opens else ())
+        trace = self.here.pop(flow, None)
+        if trace is None:
+            trace = Trace(step, step)
+        self.here[flow] = trace
+        trace.last = step
+        trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
         if len(self.here) > _CONNECTIONS:
             del self.here[next(iter(self.here))]
-        if step.kind is Kind.SUBSEQUENT and step.reply is Reply.TAKEN and self.opening is not None and flow not in self.crossed:
+        if step.kind is SUBSEQUENT and step.reply is TAKEN and self.opening is not None and flow not in self.crossed:
             self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
 
     def recent_troubles(self, step: Step) -> int:
         """Openings and refusals within a minute, this one included."""
         return 1 + sum(step.time_ns - time_ns < _MINUTE_NS for time_ns in self.troubles)
 
+    def _troubled(self, step: Step) -> None:
+        if self.recent_troubles(step) >= FLAPPING and step.time_ns >= self.quiet_until:
+            self.quiet_until = step.time_ns + _MINUTE_NS
+        self.troubles = [*self.troubles, step.time_ns][-_TROUBLES:]
+
+    def _closed(self, step: Step, reply: Reply) -> None:
+        """Epoch -1, accepted or without an answer."""
+        if reply is TAKEN:
+            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step)
+            self.holdings.forget()
+        elif reply is SILENT:
+            self.gone = Ending("final_epoch", step.end, step.end_ns, step.story, step, "unanswered")
+
     def _opened(self, step: Step, reply: Reply) -> None:
         """Epoch 0: whatever the answer, the session before it may be over."""
         self.initial = step
-        if reply in (Reply.TAKEN, Reply.UNCLEAR, Reply.SILENT):
+        if reply in (TAKEN, UNCLEAR, SILENT):
             self.ever_opened = True
-        if reply is Reply.FAILED:
+        if reply is FAILED:
             self.gone = Ending("failed_reopen", step.end, step.end_ns, step.story, step)
-        elif reply in (Reply.TAKEN, Reply.UNCLEAR):
+        elif reply in (TAKEN, UNCLEAR):
             if self.opening is not None and self.opening.connection is not step.connection:
                 self.earlier = [*self.earlier, self.opening.connection][-_EARLIER:]
             self.opening, self.alive, self.gone, self.leave = step, step, None, None
             self.last_fetch, self.last_acknowledge = None, None
             self.crossed = ()
-        elif reply in (Reply.NO_ROOM, Reply.NO_SESSION):
+        elif reply in (NO_ROOM, NO_SESSION):
             self.gone = Ending("session_limit", step.end, step.end_ns, step.story, step)
-        elif reply is Reply.SILENT:
+        elif reply is SILENT:
             self.opening = None
             self.doubt = "unanswered"
 

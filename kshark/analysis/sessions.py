@@ -15,11 +15,11 @@ from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
 from kshark.analysis.listing import Listing
 from kshark.analysis.memory import Memory, Situation
 from kshark.analysis.rules import EXPLANATIONS, REMARKS, by_step, closing
-from kshark.analysis.steps import Answer, Call, Reply, Step
+from kshark.analysis.steps import NO_SESSION, OTHER_EPOCH, Answer, Call, Step
 from kshark.analysis.surroundings import Broker, Connection, End, Member
 
 #: Codes of refusals that nothing explains.
-UNEXPLAINED: Final = {Reply.NO_SESSION: "SESSION_UNKNOWN", Reply.OTHER_EPOCH: "EPOCH_REFUSED"}
+UNEXPLAINED: Final = {NO_SESSION: "SESSION_UNKNOWN", OTHER_EPOCH: "EPOCH_REFUSED"}
 
 
 #: The rules of either sort by the steps on which they may fire.

@@ -39,6 +39,9 @@ class Kind(IntEnum):
     NEGATIVE = -2
 
 
+INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
+
+
 class Reply(StrEnum):
     """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
 
@@ -55,30 +58,30 @@ class Reply(StrEnum):
     SILENT = "was not answered"
 
 
+# Looked up once: a member of an enumeration takes ten times as long to find as a name.
+TAKEN, NO_SESSION, OTHER_EPOCH, NO_ROOM, UNTOUCHED, FAILED, UNCLEAR, SILENT = Reply
+
 #: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at (group
 #: authorization, feature off, invalid request).
 _REPLIES: Final = {
-    None: Reply.SILENT,
-    0: Reply.TAKEN,
-    122: Reply.NO_SESSION,
-    123: Reply.OTHER_EPOCH,
-    133: Reply.NO_ROOM,
-    30: Reply.UNTOUCHED,
-    35: Reply.UNTOUCHED,
-    42: Reply.UNTOUCHED,
+    None: SILENT,
+    0: TAKEN,
+    122: NO_SESSION,
+    123: OTHER_EPOCH,
+    133: NO_ROOM,
+    30: UNTOUCHED,
+    35: UNTOUCHED,
+    42: UNTOUCHED,
 }
 
 
 #: Answers of which one finding has to say why they came.
-REFUSALS: Final = frozenset({Reply.NO_SESSION, Reply.OTHER_EPOCH})
-# Members of enumerations are found slowly.
-_SUBSEQUENT: Final = Kind.SUBSEQUENT
-_UNCLEAR: Final = Reply.UNCLEAR
+REFUSALS: Final = frozenset({NO_SESSION, OTHER_EPOCH})
 
 
 def reply_of(error: int | None) -> Reply:
     """What a top-level error says; None where there is no answer, or none that could be read."""
-    return _REPLIES.get(error, Reply.UNCLEAR)
+    return _REPLIES.get(error, UNCLEAR)
 
 
 class Batch(NamedTuple):
@@ -174,7 +177,7 @@ class Step(Call):
 
     def __post_init__(self) -> None:
         self.arrival = self.packet
-        self.kind = _SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
         self.opens = self.epoch == 0 and self.is_fetch
         self.settle(self.answer)
@@ -183,7 +186,7 @@ class Step(Call):
         """The answer is there, or none will come."""
         Call.settle(self, answer)
         reply = reply_of(None if answer is None else answer.error)
-        self.reply = Reply.FAILED if reply is _UNCLEAR and self.opens and self.duplicates else reply
+        self.reply = FAILED if reply is UNCLEAR and self.opens and self.duplicates else reply
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""
@@ -204,7 +207,7 @@ class Step(Call):
     @property
     def is_trouble(self) -> bool:
         """An opening or a refusal: few of them in a healthy session's life."""
-        return self.refused or self.kind is Kind.INITIAL
+        return self.kind is INITIAL or self.refused
 
     @property
     def any_doubt(self) -> str | None:
