@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 Command = Sequence[str]
 
@@ -80,7 +81,7 @@ def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, list[Run]
 def first_line_ms(command: Command) -> float:
     """Milliseconds from the start of the process until a whole line has come out; then its pipe is closed."""
     begin = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as process:
         assert process.stdout is not None
         if not process.stdout.readline():
             raise SystemExit(f"no output: {' '.join(command)}")
@@ -92,7 +93,7 @@ def first_line_ms(command: Command) -> float:
 def to_head_ms(command: Command) -> float:
     """Milliseconds until `command | head -1` is over, both processes gone."""
     begin = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as process:
         subprocess.run(["head", "-1"], stdin=process.stdout, stdout=subprocess.DEVNULL, check=True)
         assert process.stdout is not None
         process.stdout.close()
