@@ -119,4 +119,7 @@ def _trees(sink: Sink, trees: Trees, messages: Sequence[Message]) -> None:
 
 
 def _lines(sink: Sink, lines: MessageLines, messages: Sequence[Message]) -> None:
-    sink.lines([lines.of(message) for message in messages], crop=True)
+    if sink.bare:
+        sink.text(lines.text(messages))
+    else:
+        sink.lines([lines.of(message) for message in messages], crop=True)

@@ -5,11 +5,13 @@ Three widths: unlimited in a pipe, with both addresses on a wide terminal, with 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line
+from kshark.output.clock import Clock
+from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, plain
 from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
@@ -23,6 +25,8 @@ _VERY_WIDE: Final = 190
 _NARROW: Final = 100
 #: Columns for an API's name and version; longer ones push what follows.
 _API_WIDTH: Final = 22
+#: Texts of a column that are kept; with more connections they are made anew.
+_KEPT: Final = 4096
 
 
 class MessageLines:
@@ -33,7 +37,11 @@ class MessageLines:
         self._wide = columns >= _WIDE
         self._narrow = columns < _NARROW
         self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
+        self._clock = Clock()
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
+        #: What stands in the columns of addresses and APIs, as long as these are as wide.
+        self._padded_ends: dict[tuple[str, str, str], str] = {}
+        self._padded_apis: dict[tuple[Any, Any], str] = {}
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -42,23 +50,62 @@ class MessageLines:
 
     @widths.setter
     def widths(self, widths: tuple[int, ...]) -> None:
-        self._number, self._client, self._broker, self._api = widths
+        if widths != self.widths:
+            self._number, self._client, self._broker, self._api = widths
+            self._padded_ends.clear()
+            self._padded_apis.clear()
 
     def measure(self, message: Message) -> tuple[int, ...]:
         """The widths once the message has its line; nothing of its body is needed."""
-        self._number = max(self._number, len(str(message.packet)))
-        self._client = max(self._client, len(message.client))
-        self._broker = max(self._broker, len(message.broker))
-        if isinstance(message.version, int):
-            self._api = max(self._api, min(len(_api(message)), _API_WIDTH))
+        api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0
+        self.widths = (
+            max(self._number, len(str(message.packet))),
+            max(self._client, len(message.client)),
+            max(self._broker, len(message.broker)),
+            max(self._api, api),
+        )
         return self.widths
+
+    def text(self, messages: Iterable[Message]) -> str:
+        """The lines of messages without styles, where the width is unlimited: what a pipe gets."""
+        return "".join([self._text(message) for message in messages])
+
+    def _text(self, message: Message) -> str:
+        """`of`, with what it shares with lines before it taken from there."""
+        number = str(message.packet)
+        ends = self._padded_ends.get((message.client, message.broker, message.kind))
+        api = self._padded_apis.get((message.api_key, message.version))
+        if ends is None or api is None or len(number) > self._number:
+            if not isinstance(message.version, int):
+                return plain(self.of(message)) + "\n"
+            ends, api = self._pad(message)
+        latency, weird = message.latency_ns, message.weird
+        after = self._summaries.text(message)
+        if type(latency) is int:
+            after = f" {duration(latency)}{after}"
+        if type(weird) is list:
+            after = f"{after} {','.join(weird)}"
+        elif message.body is None:
+            after = f"{after} {size(message.size)}"
+        return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{after}\n"
+
+    def _pad(self, message: Message) -> tuple[str, str]:
+        """Addresses and API in columns as wide as they are from this message on."""
+        self.measure(message)
+        if len(self._padded_ends) >= _KEPT:
+            self._padded_ends.clear()
+        ends = plain(self._ends(message))
+        api = _api(message).ljust(self._api) + " #"
+        self._padded_ends[message.client, message.broker, message.kind] = ends
+        self._padded_apis[message.api_key, message.version] = api
+        return ends, api
 
     def of(self, message: Message) -> Line:
         self.measure(message)
         line: Line = [
             (str(message.packet).rjust(self._number) + " ", DIM),
             (clock(message.time_ns, 3 if self._narrow else 6) + " ", DIM),
-            *self._ends(message, _ARROWS[message.kind]),
+            *self._ends(message),
             *self._what(message),
         ]
         latency, said, odd = self._latency(message), self._said(message), self._odd(message)
@@ -71,13 +118,14 @@ class MessageLines:
         return [(duration(message.latency_ns), VALUE)] if isinstance(message.latency_ns, int) else []
 
     def _said(self, message: Message) -> Line:
-        said = self._summaries.of(message)
+        said = self._summaries.line(message)
         return said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
 
     def _odd(self, message: Message) -> Line:
         return [(",".join(message.weird), WARN)] if isinstance(message.weird, list) else []
 
-    def _ends(self, message: Message, arrow: str) -> Line:
+    def _ends(self, message: Message) -> Line:
+        arrow = _ARROWS[message.kind]
         style = RESPONSE if message.kind == "response" else REQUEST
         if not self._wide:
             return [(f"{message.flow:>3} ", DIM), (arrow + " ", style)]

@@ -24,6 +24,8 @@ class Sink:
             from kshark.output.text import Terminal  # rich only where somebody looks
 
             self._terminal = Terminal(stream)
+        #: Whether styles are lost on it, as in a pipe.
+        self.bare = self._terminal is None
         #: Columns of the terminal; None: no limit.
         self.width = self._terminal.width if self._terminal is not None and self._crop else None
 

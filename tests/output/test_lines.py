@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kshark.output.items import ranged
 from kshark.output.lines import MessageLines
 from kshark.output.spans import plain
-from kshark.output.summary import ranged
 from kshark.records import Record
 from kshark.records.writer import write_batch
 from tests.output.messages import REGISTRY, Message, message, request, response, unreadable
@@ -125,3 +125,10 @@ def test_every_api_in_every_version_has_a_summary() -> None:
 
 def test_partitions_read_as_ranges() -> None:
     assert [ranged(each) for each in ([], [3], [0, 1, 2], [0, 2, 3], range(0, 20, 2))] == ["", "3", "0-2", "0,2-3", "0,2,4,6,…"]
+
+
+def test_a_pipe_gets_the_same_text_without_styles() -> None:
+    talk = [fetch(), response("ShareFetch", 1, error_code=123), unreadable(), request("Produce", 9, packet=100_000, acks=-1), fetch()]
+    pipe, styled = MessageLines(REGISTRY), MessageLines(REGISTRY)
+    assert pipe.text(talk) == "".join(plain(styled.of(each)) + "\n" for each in talk)
+    assert pipe.widths == styled.widths
