@@ -8,7 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.steps import FAILED, FINAL, INITIAL, SILENT, TAKEN, UNCLEAR, Partition, Reply, Step
@@ -21,7 +23,7 @@ _ALL_LISTED_ENTER: Final = 1
 _UNCERTAIN: Final = frozenset({FAILED, UNCLEAR, SILENT})
 
 
-class Held(NamedTuple):
+class Held(Struct, eq=False, gc=False):
     """Records acquired and not acknowledged; their lock runs out at `until_ns`."""
 
     first: int
@@ -48,10 +50,10 @@ class Holdings:
             return
         if step.kind is INITIAL:
             self.partitions = {}
-        for partition, batches in step.listed:
-            for batch in batches:
+        for listed in step.listed:
+            for batch in listed.acknowledged:
                 if not batch.renews:
-                    self._end(partition, batch.first, batch.last)
+                    self._end(listed.partition, batch.first, batch.last)
         if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
             self._update(step, self.partitions)
         if step.answer is not None:
@@ -60,11 +62,11 @@ class Holdings:
 
     def _update(self, step: Step, partitions: dict[Partition, Step | None]) -> None:
         """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and leave again."""
-        for partition, batches in step.listed:
-            if partition not in partitions:
-                partitions[partition] = step if batches and step.version >= _ALL_LISTED_ENTER else None
-            elif not batches:
-                partitions[partition] = None
+        for listed in step.listed:
+            if listed.partition not in partitions:
+                partitions[listed.partition] = step if listed.acknowledged and step.version >= _ALL_LISTED_ENTER else None
+            elif not listed.acknowledged:
+                partitions[listed.partition] = None
         for partition in step.forgotten:
             partitions.pop(partition, None)
         if len(partitions) > limits.SESSION_PARTITIONS:
@@ -76,13 +78,13 @@ class Holdings:
         if self.ranges >= limits.HELD_RANGES:
             self._forget_unlocked(now_ns)
         if first <= last and self.ranges < limits.HELD_RANGES:
-            insort(self.held.setdefault(partition, []), Held(first, last, now_ns + lock_ns))
+            insort(self.held.setdefault(partition, []), Held(first, last, now_ns + lock_ns), key=_first)
             self.ranges += 1
 
     def _end(self, partition: Partition, first: int, last: int) -> None:
         """Takes offsets out; what remains on either side stays held."""
         found = self.held.get(partition)
-        if not found or first > last:
+        if not found or first > last or found[-1].last < first:
             return
         low = bisect_left(found, first, key=_last)
         high = bisect_right(found, last, lo=low, key=_first)
@@ -98,8 +100,8 @@ class Holdings:
     def unacknowledged(self, partition: Partition, step: Step) -> int:
         """Records of the partition that stay acquired when this step is done."""
         left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
-        for listed, batches in step.listed:
-            for batch in batches if listed == partition else ():
+        for listed in step.listed:
+            for batch in listed.acknowledged if listed.partition == partition else ():
                 left = _without(left, batch.first, batch.last)
         return sum(one.last - one.first + 1 for one in left)
 
@@ -122,7 +124,7 @@ def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
             rest.append(one)
             continue
         if one.first < first:
-            rest.append(one._replace(last=first - 1))
+            rest.append(Held(one.first, first - 1, one.until_ns))
         if one.last > last:
-            rest.append(one._replace(first=last + 1))
+            rest.append(Held(last + 1, one.last, one.until_ns))
     return rest

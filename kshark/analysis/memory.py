@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from kshark import limits
 from kshark.analysis.holdings import Holdings
 from kshark.analysis.steps import (
@@ -184,8 +186,7 @@ class Memory:
             self.doubt = "unanswered"
 
 
-@dataclass(slots=True, eq=False)
-class Situation:
+class Situation(Struct, eq=False):
     """A request, its answer, and what was known when it came.
 
     `expected` as in Memory, with ABSENT added where something may have ended the session since; `agreeing` are its members that the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -31,28 +31,31 @@ def _doubt(message: Message) -> str | None:
 
 def _each(body: Any, name: str) -> Iterable[Any]:
     """The elements of an array; none where it is null or was not read."""
-    value = getattr(body, name, None)
-    return () if value is None or value is UNSET else value
+    return getattr(body, name, None) or ()
 
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _listed(body: Any) -> Iterator[Listed]:
-    for topic in _each(body, "topics"):
-        for partition in _each(topic, "partitions"):
-            batches = tuple(
-                Batch(batch.first_offset, batch.last_offset, list(batch.acknowledge_types) == [_RENEW])
-                for batch in _each(partition, "acknowledgement_batches")
-            )
-            yield Listed((str(topic.topic_id), partition.partition_index), batches)
+def _listed(body: Any) -> list[Listed]:
+    return [
+        Listed((str(topic.topic_id), partition.partition_index), _batches(partition))
+        for topic in _each(body, "topics")
+        for partition in _each(topic, "partitions")
+    ]
 
 
-def _forgotten(body: Any) -> Iterator[Partition]:
-    for topic in _each(body, "forgotten_topics_data"):
-        for partition in _each(topic, "partitions"):
-            yield str(topic.topic_id), partition
+def _batches(partition: Any) -> list[Batch]:
+    return [
+        Batch(batch.first_offset, batch.last_offset, list(batch.acknowledge_types) == [_RENEW])
+        for batch in _each(partition, "acknowledgement_batches")
+    ]
+
+
+def _forgotten(body: Any) -> list[Partition]:
+    topics = _each(body, "forgotten_topics_data")
+    return [(str(topic.topic_id), partition) for topic in topics for partition in _each(topic, "partitions")]
 
 
 def step_of(request: Message, connection: Connection) -> Step | None:
@@ -74,8 +77,8 @@ def step_of(request: Message, connection: Connection) -> Step | None:
         _text(body.member_id),
         epoch,
         doubt,
-        listed=() if doubt == "cut" else tuple(_listed(body)),
-        forgotten=() if doubt == "cut" else tuple(_forgotten(body)),
+        listed=() if doubt == "cut" else _listed(body),
+        forgotten=() if doubt == "cut" else _forgotten(body),
     )
 
 
@@ -113,17 +116,19 @@ def answer_of(response: Message) -> Answer:
     if not isinstance(error, int):
         return Answer(response.packet, response.time_ns, None, _doubt(response) or "cut")
     doubt = _doubt(response)
-    acquired = () if doubt == "cut" else tuple(_acquired(body))
+    acquired = () if doubt == "cut" else _acquired(body)
     lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
     lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
     return Answer(response.packet, response.time_ns, error, doubt, acquired, lock_ns)
 
 
-def _acquired(body: Any) -> Iterator[tuple[Partition, Range]]:
-    for topic in _each(body, "responses"):
-        for partition in _each(topic, "partitions"):
-            for held in _each(partition, "acquired_records"):
-                yield (str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset)
+def _acquired(body: Any) -> list[tuple[Partition, Range]]:
+    return [
+        ((str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset))
+        for topic in _each(body, "responses")
+        for partition in _each(topic, "partitions")
+        for held in _each(partition, "acquired_records")
+    ]
 
 
 def assignment_of(response: Message) -> frozenset[Partition] | None:

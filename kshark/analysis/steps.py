@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.analysis.surroundings import Connection
 from kshark.model import Witness
@@ -84,7 +87,7 @@ def reply_of(error: int | None) -> Reply:
     return _REPLIES.get(error, UNCLEAR)
 
 
-class Batch(NamedTuple):
+class Batch(Struct, eq=False, gc=False):
     """Offsets that a request acknowledges; `renews`: it only renews their locks."""
 
     first: int
@@ -92,22 +95,21 @@ class Batch(NamedTuple):
     renews: bool
 
 
-class Listed(NamedTuple):
+class Listed(Struct, eq=False):
     """A partition in a request, with what it acknowledges there."""
 
     partition: Partition
-    acknowledged: tuple[Batch, ...]
+    acknowledged: Sequence[Batch]
 
 
-@dataclass(slots=True, eq=False)
-class Answer:
+class Answer(Struct, eq=False):
     """The response; `acquired` are the ranges that it hands out, `lock_ns` how long they are locked."""
 
     packet: int
     time_ns: int
     error: int | None
     doubt: str | None
-    acquired: tuple[tuple[Partition, Range], ...] = ()
+    acquired: Sequence[tuple[Partition, Range]] = ()
     lock_ns: int = 30_000_000_000
 
 
@@ -165,8 +167,8 @@ class Call:
 class Step(Call):
     """A ShareFetch or ShareAcknowledge."""
 
-    listed: tuple[Listed, ...] = ()
-    forgotten: tuple[Partition, ...] = ()
+    listed: Sequence[Listed] = ()
+    forgotten: Sequence[Partition] = ()
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
     arrival: int = field(init=False)
     kind: Kind = field(init=False)
@@ -224,10 +226,10 @@ class Step(Call):
             return []
         seen: set[Partition] = set()
         again = []
-        for partition, _ in self.listed:
-            if partition in seen:
-                again.append(partition)
-            seen.add(partition)
+        for listed in self.listed:
+            if listed.partition in seen:
+                again.append(listed.partition)
+            seen.add(listed.partition)
         return again
 
     @property

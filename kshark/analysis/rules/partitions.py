@@ -15,10 +15,11 @@ def phantom(now: Situation) -> Argument | None:
     if not step.is_fetch or not partitions or step.answer is None or not step.answer.acquired:
         return None
     assignment = now.memory.member.assignment
-    listed = {listed.partition for listed in step.listed}
     for partition, _ in step.answer.acquired:
         brought = partitions.get(partition)
-        if brought is None or partition in listed or partition in step.forgotten or (assignment and partition in assignment):
+        if brought is None or partition in step.forgotten or (assignment and partition in assignment):
+            continue
+        if any(listed.partition == partition for listed in step.listed):
             continue
         text = (
             f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did not forget it; "
