@@ -39,11 +39,12 @@ _Key = tuple[Broker, str | None, str | None]
 class Analyzer:
     """`feed` takes an event and gives the findings proved by it, `close` the rest; then `summary` and `sessions`.
 
-    `steps`: each session keeps a row for every request.
+    `steps`: each session keeps a row for every request. `exact`: no step takes the short way; the findings are the same.
     """
 
-    def __init__(self, *, steps: bool = False) -> None:
+    def __init__(self, *, steps: bool = False, exact: bool = False) -> None:
         self._with_steps = steps
+        self._exact = exact
         self._around = Surroundings()
         self._machines: OrderedDict[_Key, Machine] = OrderedDict()
         self._asked: dict[int, tuple[Message, Step, Machine]] = {}
@@ -201,7 +202,7 @@ class Analyzer:
         member = self._around.member(step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers.append(broker)
-        self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps))
+        self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps), exact=self._exact)
         if len(self._machines) <= limits.SESSIONS:
             return ()
         _, oldest = self._machines.popitem(last=False)

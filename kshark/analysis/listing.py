@@ -90,7 +90,7 @@ class Listing:
         if self._current is None and not opens and (step.reply is UNTOUCHED or not step.is_named):
             return
         session = self._current or self._begin(step, opened=opens)
-        self._count(session, step)
+        self._add(session, step)
         if session.steps is not UNSET:
             session.steps.append(_row(now))
         if step.kind is FINAL and step.reply is TAKEN:
@@ -98,6 +98,17 @@ class Listing:
         elif step.reply is NO_SESSION and session.closed is None and session.accepted:
             session.closed = _found_by(now) or self._ending
         elif step.kind is SUBSEQUENT and (step.reply is TAKEN or step.reply is OTHER_EPOCH):
+            self._ending = None
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether an accepted request of the session would show in its numbers alone."""
+        return self._current is not None and not self._with_steps
+
+    def count(self, step: Step) -> None:
+        """An accepted request that goes on with the session."""
+        if self._current is not None:
+            self._add(self._current, step)
             self._ending = None
 
     def connection_ended(self, connection: Connection, end: End, memory: Memory) -> None:
@@ -144,7 +155,7 @@ class Listing:
         self._begun(step.packet, self._current)
         return self._current
 
-    def _count(self, session: ShareSession, step: Step) -> None:
+    def _add(self, session: ShareSession, step: Step) -> None:
         session.requests += 1
         session.last_epoch = step.epoch
         if step.reply is TAKEN:

@@ -14,6 +14,7 @@ from kshark.analysis.belief import conclude, lose_sight, situation
 from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
 from kshark.analysis.listing import Listing
 from kshark.analysis.memory import Memory, Situation
+from kshark.analysis.routine import advance, is_routine
 from kshark.analysis.rules import EXPLANATIONS, REMARKS, by_step, closing
 from kshark.analysis.steps import NO_SESSION, OTHER_EPOCH, Answer, Call, Step
 from kshark.analysis.surroundings import Broker, Connection, End, Member
@@ -60,9 +61,10 @@ class Blind(NamedTuple):
 class Machine:
     """`ask`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest."""
 
-    def __init__(self, broker: Broker, member: Member, listing: Listing) -> None:
+    def __init__(self, broker: Broker, member: Member, listing: Listing, *, exact: bool = False) -> None:
         self.memory = Memory(broker, member)
         self.listing = listing
+        self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: list[Verdict] = []
 
@@ -164,6 +166,10 @@ class Machine:
                 lose_sight(self.memory, doubt)
 
     def _take(self, step: Step, said: list[Verdict]) -> None:
+        if not self._exact and self.listing.only_counts and is_routine(self.memory, step):
+            self.listing.count(step)
+            advance(self.memory, step)
+            return
         later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()
         now = situation(self.memory, step, later)
         if step.refused:

@@ -1,0 +1,61 @@
+"""The short way of most steps: it says what the long one says, of captures as they are and of what is left of them."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from pathlib import Path
+from random import Random
+from types import FrameType
+
+import pytest
+
+from kshark.analysis import Analyzer, ShareSession
+from kshark.analysis.routine import advance
+from kshark.model import Event, Finding
+from tests.analysis.talks import opened
+from tests.conversation import Conversation, events
+from tests.shared import CAPTURES
+from tests.thinning import Whole, events_of, removals
+
+SHARING = sorted(path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "share-")) and path.stat().st_size < 800_000)
+
+
+def said(happened: list[Event], *, exact: bool) -> tuple[list[Finding], dict[str, object], list[ShareSession]]:
+    analyzer = Analyzer(exact=exact)
+    found = [finding for event in happened for finding in analyzer.feed(event)]
+    found += analyzer.close()
+    return found, analyzer.summary(), analyzer.sessions()
+
+
+def short_ways(happened: list[Event], *, exact: bool) -> int:
+    """How many steps went that way."""
+    taken = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal taken
+        taken += event == "call" and frame.f_code is advance.__code__
+
+    sys.setprofile(count)
+    try:
+        said(happened, exact=exact)
+    finally:
+        sys.setprofile(None)
+    return taken
+
+
+@pytest.mark.parametrize("capture", SHARING, ids=lambda path: path.stem)
+def test_both_ways_say_the_same(capture: Path) -> None:
+    whole = Whole.load(capture)
+    random = Random(zlib.crc32(capture.name.encode()))
+    for way, keep in [("whole", whole.everything()), *removals(whole, random, singles=2, others=1)]:
+        happened = list(events_of(whole.thinned(keep)))
+        assert said(happened, exact=False) == said(happened, exact=True), way
+
+
+def test_a_healthy_session_goes_the_short_way() -> None:
+    talk = Conversation()
+    opened(talk, upto=9)
+    happened = events(talk)
+    assert short_ways(happened, exact=False) == 9
+    assert short_ways(happened, exact=True) == 0
