@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -14,13 +15,11 @@ from kshark.output.enumerations import name_of, named
 from kshark.output.reach import Reach
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
 from kshark.output.units import number, shortened, size
-from kshark.paths import Path, values
+from kshark.paths import Names, Path, values
 
-#: What of a body is said, None where it does not say it.
-Text = Callable[[Any], str | None]
 #: A word of a body, printable and not too long.
 Word = Callable[[str], str]
-#: A topic's name by its id; whatever else it is given it gives back.
+#: How a topic is shown, by its name or id.
 Named = Callable[[str], str]
 
 #: Shorter labels than the field's own name; others lose `_id` and `s` alone stays.
@@ -50,22 +49,17 @@ _WORDS: Final = 1024
 
 
 class Item(NamedTuple):
-    """Something a body may say: a label, and the text behind it."""
+    """Something a body may say: `text` gives it with a space and the label in front; empty where the body does not say it."""
 
     label: str
     style: str
-    text: Text
+    text: Callable[[Any], str]
     #: The same as spans, where there are labels inside the text.
     line: Callable[[Any], Line] | None = None
 
 
-def text_of(items: Iterable[Item], body: Any) -> str:
-    """Everything said, a space before each."""
-    return "".join([f" {label}{said}" for label, _, text, _ in items if (said := text(body)) is not None])
-
-
 def line_of(items: Iterable[Item], body: Any) -> Line:
-    """The same as spans, a space between."""
+    """What items say, as spans: a space between, none in front."""
     return spaced(line for line in (_spans(item, body) for item in items) if line)
 
 
@@ -73,14 +67,15 @@ def _spans(item: Item, body: Any) -> Line:
     if item.line is not None:
         return item.line(body)
     text = item.text(body)
-    if text is None:
+    if not text:
         return []
-    return [(item.label, LABEL), (text, item.style)] if item.label else [(text, item.style)]
+    said = text.removeprefix(f" {item.label}")
+    return [(item.label, LABEL), (said, item.style)] if item.label else [(said, item.style)]
 
 
-def _labelled(name: str, text: Text) -> Item:
+def _label(name: str) -> str:
     label = _LABELS.get(name, name.removesuffix("_id"))
-    return Item(label + "=" if label else "", VALUE, text)
+    return label + "=" if label else ""
 
 
 def words(length: int) -> Word:
@@ -96,17 +91,24 @@ def words(length: int) -> Word:
 
 def errors(reach: Reach, codes: Sequence[Path]) -> Item:
     """The error codes by name, those that occur most first."""
-    every = [(reach.every(code.names, true=True), code.field) for code in codes]
+    together = groupby(sorted((code.names for code in codes), key=_way), _way)
+    checks = [reach.rows(way, tuple(names[-1] for names in group), true=True) for way, group in together]
 
-    def text(body: Any) -> str | None:
-        found = [named(code, field) for read, field in every for code in read(body)]
-        return _counted(found) if found else None
+    def text(body: Any) -> str:
+        for check in checks:
+            if check(body):
+                return f" {_counted(codes, body)}"
+        return ""
 
     return Item("", ERROR, text)
 
 
-def _counted(names: list[str]) -> str:
-    found = Counter(names)
+def _way(names: Names) -> Names:
+    return names[:-1]
+
+
+def _counted(codes: Sequence[Path], body: Any) -> str:
+    found = Counter(named(code, path.field) for path in codes for code in values(body, path.names) if code)
     shown = [name + (f" ×{times}" if times > 1 else "") for name, times in found.most_common(_FEW)]
     if len(found) > _FEW:
         shown.append(f"and {len(found) - _FEW} more")
@@ -117,8 +119,8 @@ def whole(path: Path) -> Item:
     """The message that bytes hold, where they hold one: `CreateTopics v7`."""
     held = (*path.names[:-1], path.names[-1] + DECODED)
 
-    def text(body: Any) -> str | None:
-        return next((f"{each['api']} v{each['version']}" for each in values(body, held) if isinstance(each, dict) and "api" in each), None)
+    def text(body: Any) -> str:
+        return next((f" {each['api']} v{each['version']}" for each in values(body, held) if isinstance(each, dict) and "api" in each), "")
 
     return Item("", VALUE, text)
 
@@ -127,61 +129,60 @@ def message(reach: Reach, path: Path) -> Item:
     """What a broker says about an error, in quotes."""
     read = reach.one(path.names)
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         value = read(body)
-        return f'"{shortened(value, 80)}"' if value else None
+        return f' "{shortened(value, 80)}"' if value else ""
 
     return Item("", ERROR, text)
 
 
 def scalar(reach: Reach, path: Path, word: Word) -> Item:
     """A value; negative ones only where they mean something."""
-    name, field = path.names[-1], path.field
-    read = reach.one(path.names)
-    keep_negative = name.endswith("epoch") or name == "acks"
+    field, label = path.field, _label(path.names[-1])
+    read, before = reach.one(path.names), f" {label}"
+    keep_negative = path.names[-1].endswith("epoch") or path.names[-1] == "acks"
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         value = read(body)
-        if type(value) is str:
-            return word(value) if value and value != _NO_UUID else None
         if value is None or value is UNSET:
-            return None
+            return ""
+        if type(value) is str:
+            return before + word(value) if value and value != _NO_UUID else ""
         if field.enum is not None and (member := name_of(value, field)):
-            return member
-        return str(value) if keep_negative or value >= 0 else None
+            return before + member
+        return f"{before}{value}" if keep_negative or value >= 0 else ""
 
-    return _labelled(name, text)
+    return Item(label, VALUE, text)
 
 
 def few(reach: Reach, path: Path, word: Word) -> Item:
     """An array of plain values: few strings are shown, many are counted."""
-    read = reach.every(path.names)
+    read, label = reach.every(path.names), _label(path.names[-1])
 
-    def text(body: Any) -> str | None:
-        found = read(body)
-        if not found or found == [None]:
-            return None
+    def shown(found: Sequence[Any]) -> str:
         if len(found) > _FEW or not all(isinstance(value, str) for value in found):
             return str(found[0]) if len(found) == 1 else number(len(found))
         return ",".join([word(value) for value in found])
 
-    return _labelled(path.names[-1], text)
+    def text(body: Any) -> str:
+        found = read(body)
+        return f" {label}{shown(found)}" if found and found != [None] else ""
+
+    return Item(label, VALUE, text)
 
 
 def covered(reach: Reach, path: Path) -> Item:
     """Ranges of offsets by the records they cover."""
-    every, inside = reach.every(path.names), reach.inside(path)
-    first_of, last_of = inside.one(("first_offset",)), inside.one(("last_offset",))
+    ranges, label = reach.rows(path.names, ("first_offset", "last_offset")), _label(path.names[-1])
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         count = 0
-        for each in every(body):
-            first, last = first_of(each), last_of(each)
-            if type(first) is int and type(last) is int and first <= last:
+        for first, last in ranges(body):
+            if first is not UNSET and last is not UNSET and first <= last:
                 count += last - first + 1
-        return number(count) if count else None
+        return f" {label}{number(count)}" if count else ""
 
-    return _labelled(path.names[-1], text)
+    return Item(label, VALUE, text)
 
 
 def elements(reach: Reach, path: Path, told: Sequence[Path], word: Word) -> Item:
@@ -190,11 +191,11 @@ def elements(reach: Reach, path: Path, told: Sequence[Path], word: Word) -> Item
     items = [scalar(inside, each, word) for each in told]
     label = path.names[-1] + "="
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         found = every(body)
         if len(found) == 1 and items:
-            return text_of(items, found[0])[1:] or None
-        return label + number(len(found)) if found else None
+            return "".join([item.text(found[0]) for item in items])
+        return f" {label}{number(len(found))}" if found else ""
 
     def line(body: Any) -> Line:
         found = every(body)
@@ -210,7 +211,7 @@ def is_partitions(path: Path) -> bool:
     return path.names[-1] in _PARTITIONS and len(path.names) > 1
 
 
-def topics(reach: Reach, path: Path, topic_name: Named, word: Word) -> Item | None:
+def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
     """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None where elements are no topics."""
     inner = [field.name for field in path.type.in_wire_order(reach.version)]
     names = [name for name in _TOPIC if name in inner]
@@ -218,9 +219,9 @@ def topics(reach: Reach, path: Path, topic_name: Named, word: Word) -> Item | No
     if not names or (holder is None and len(inner) > len(names)):
         return None
     every, inside = reach.every(path.names), reach.inside(path)
-    named_by = _named_by(inside, names)
+    name_in, label = _named_by(inside, names), _label(path.names[-1])
     if holder is None:
-        return _names(path, every, lambda topic: word(topic_name(named_by(topic))))
+        return _names(label, every, lambda topic: shown(name_in(topic)))
     partition = next(field for field in path.type.fields if field.name == holder)
     index = next((f.name for f in (partition.element or partition).fields if f.name in _PARTITION), None)
     if index is None and (partition.element or partition).type != "int32":
@@ -229,27 +230,28 @@ def topics(reach: Reach, path: Path, topic_name: Named, word: Word) -> Item | No
 
     def one(topic: Any) -> str:
         found = indexes(topic)
-        return f"{word(topic_name(named_by(topic)))}[{found[0] if len(found) == 1 else ranged(found[:_MANY])}]"
+        return f"{shown(name_in(topic))}[{found[0] if len(found) == 1 else ranged(found[:_MANY])}]"
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         found = every(body)
         if len(found) < 2:
-            return one(found[0]) if found else None
-        return f"{one(found[0])} {one(found[1])}" + (f" +{len(found) - 2}" if len(found) > 2 else "")
+            return f" {label}{one(found[0])}" if found else ""
+        return f" {label}{one(found[0])} {one(found[1])}" + (f" +{len(found) - 2}" if len(found) > 2 else "")
 
-    return _labelled(path.names[-1], text)
+    return Item(label, VALUE, text)
 
 
-def _names(path: Path, every: Callable[[Any], list[Any]], name: Callable[[Any], str]) -> Item:
+def _names(label: str, every: Callable[[Any], Sequence[Any]], name: Callable[[Any], str]) -> Item:
     """Topics without partitions: the first names."""
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         found = every(body)
         if not found:
-            return None
-        return ",".join([name(topic) for topic in found[:_FEW]]) + (f" +{len(found) - _FEW}" if len(found) > _FEW else "")
+            return ""
+        more = f" +{len(found) - _FEW}" if len(found) > _FEW else ""
+        return f" {label}{','.join([name(topic) for topic in found[:_FEW]])}{more}"
 
-    return _labelled(path.names[-1], text)
+    return Item(label, VALUE, text)
 
 
 def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
@@ -287,7 +289,7 @@ def records(reach: Reach, path: Path) -> Item:
     """How many records and their bytes; the bytes alone where batches were not opened."""
     every = reach.every(path.names)
 
-    def text(body: Any) -> str | None:
+    def text(body: Any) -> str:
         total = count = 0
         opened = False
         for field in every(body):
@@ -298,8 +300,8 @@ def records(reach: Reach, path: Path) -> Item:
                 opened = True
                 count += _count_of(batch)
         if not total:
-            return None
-        return f"{number(count)} ({size(total)})" if opened else size(total)
+            return ""
+        return f" records={number(count)} ({size(total)})" if opened else f" records={size(total)}"
 
     return Item("records=", VALUE, text)
 

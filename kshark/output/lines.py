@@ -11,6 +11,7 @@ from typing import Any, Final
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output.clock import Clock
+from kshark.output.items import line_of
 from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, plain
 from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
@@ -79,13 +80,13 @@ class MessageLines:
             if not isinstance(message.version, int):
                 return plain(self.of(message)) + "\n"
             ends, api = self._pad(message)
-        latency, weird = message.latency_ns, message.weird
-        after = self._summaries.text(message)
+        body, latency, weird = message.body, message.latency_ns, message.weird
+        after = "".join([item.text(body) for item in self._summaries.items(message)])
         if type(latency) is int:
             after = f" {duration(latency)}{after}"
         if type(weird) is list:
             after = f"{after} {','.join(weird)}"
-        elif message.body is None:
+        elif body is None:
             after = f"{after} {size(message.size)}"
         return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{after}\n"
 
@@ -118,7 +119,7 @@ class MessageLines:
         return [(duration(message.latency_ns), VALUE)] if isinstance(message.latency_ns, int) else []
 
     def _said(self, message: Message) -> Line:
-        said = self._summaries.line(message)
+        said = line_of(self._summaries.items(message), message.body)
         return said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
 
     def _odd(self, message: Message) -> Line:

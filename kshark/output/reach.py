@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET
 
 from kshark.paths import Names, Path, values
 from kshark.schema import Field
-
-#: What is taken of every value: all that the body has, or only what is not zero and not empty.
-_PRESENT: Final = "is not UNSET"
-_TRUE: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +25,27 @@ class Reach:
     version: int
     exact: bool
 
-    def every(self, names: Names, *, true: bool = False) -> Callable[[Any], list[Any]]:
-        """Every occurrence in wire order, an array's elements each; `true`: of those only what is neither zero nor empty."""
+    def every(self, names: Names) -> Callable[[Any], Sequence[Any]]:
+        """Every occurrence in wire order, an array's elements each; containers that are null have nothing."""
         if not self.exact:
-            return lambda body: [value for value in values(body, names) if value or (value is not None and not true)]
-        compiled: Callable[[Any], list[Any]] = eval(self._source(names, _TRUE if true else _PRESENT), {"UNSET": UNSET})
-        return compiled
+            return lambda body: [value for value in values(body, names) if value is not None]
+        field = self._fields(names)[-1]
+        if field.type == "array" and len(names) == 1:
+            return _compiled(f"body.{names[0]} or ()")
+        loops, owner = self._loops(names[:-1])
+        if field.type == "array":
+            return _compiled(f"[value{loops} for value in {owner}.{names[-1]} or ()]")
+        return _compiled(f"[value{loops} for value in ({owner}.{names[-1]},) if value is not UNSET]")
+
+    def rows(self, way: Names, fields: Names, *, true: bool = False) -> Callable[[Any], Sequence[tuple[Any, ...]]]:
+        """These fields of every structure at the end of that way, absent ones UNSET; `true`: only where one is neither zero nor empty."""
+        if not self.exact:
+            rows = partial(_rows, way, fields)
+            return lambda body: [row for row in rows(body) if any(row) or not true]
+        loops, owner = self._loops(way)
+        wanted = " or ".join(f"{owner}.{name}" for name in fields)
+        loops = loops or " for _ in (0,)"
+        return _compiled(f"[({', '.join(f'{owner}.{name}' for name in fields)},){loops}{f' if {wanted}' if true else ''}]")
 
     def one(self, names: Names) -> Callable[[Any], Any]:
         """The value of a field outside arrays; None or UNSET where there is none."""
@@ -61,11 +73,23 @@ class Reach:
             struct = fields[-1].element or fields[-1]
         return fields
 
-    def _source(self, names: Names, taken: str) -> str:
-        """`lambda body: [value for at1 in body.topics or () for value in (at1.error_code,) if value is not UNSET]`."""
+    def _loops(self, way: Names) -> tuple[str, str]:
+        """Source that goes a way, and what stands at its end: ` for at1 in body.topics or () for at2 in at1.partitions or ()`, `at2`."""
         loops, owner = "", "body"
-        for depth, (name, field) in enumerate(zip(names, self._fields(names), strict=True), 1):
-            here = f"{owner}.{name} or ()" if field.type == "array" else f"({owner}.{name},)"
-            owner = f"at{depth}" if depth < len(names) else "value"
-            loops += f" for {owner} in {here}" + (f" if {owner}" if depth < len(names) and field.type != "array" else "")
-        return f"lambda body: [value{loops} if value {taken}]"
+        for depth, (name, field) in enumerate(zip(way, self._fields(way), strict=True), 1):
+            if field.type == "array":
+                loops += f" for at{depth} in {owner}.{name} or ()"
+            else:
+                loops += f" for at{depth} in ({owner}.{name},) if at{depth}"
+            owner = f"at{depth}"
+        return loops, owner
+
+
+def _compiled(source: str) -> Callable[[Any], Any]:
+    read: Callable[[Any], Any] = eval(f"lambda body: {source}", {"UNSET": UNSET})
+    return read
+
+
+def _rows(way: Names, fields: Names, body: Any) -> Iterator[tuple[Any, ...]]:
+    for owner in values(body, way) if way else (body,):
+        yield tuple(next(values(owner, (name,)), UNSET) for name in fields)

@@ -17,7 +17,6 @@ from kshark.names import TopicNames
 from kshark.output import items
 from kshark.output.items import Item, Named, Word
 from kshark.output.reach import Reach
-from kshark.output.spans import Line
 from kshark.paths import paths
 from kshark.registry import Registry
 
@@ -40,21 +39,9 @@ class Summaries:
         self._packet = 0
         self._plans: dict[tuple[Any, Any, str, type], list[Item]] = {}
 
-    def text(self, message: Message) -> str:
-        """What is said, a space before each; empty where the body was not read or has nothing to say."""
+    def items(self, message: Message) -> list[Item]:
+        """What messages of its API, version and direction can say; their texts are to be taken before other items are asked for."""
         self._packet = message.packet
-        return items.text_of(self._plan(message), message.body)
-
-    def line(self, message: Message) -> Line:
-        """The same as spans, a space between."""
-        self._packet = message.packet
-        return items.line_of(self._plan(message), message.body)
-
-    def _topic(self, topic_id: str) -> str:
-        """A topic's name, as far as the capture told it before this message; else its id."""
-        return (self._names and self._names.at(topic_id, self._packet)) or topic_id
-
-    def _plan(self, message: Message) -> list[Item]:
         key = (message.api_key, message.version, message.kind, type(message.body))
         plan = self._plans.get(key)
         if plan is None:
@@ -62,6 +49,10 @@ class Summaries:
                 self._plans.clear()
             plan = self._plans[key] = self._make(*key)
         return plan
+
+    def _topic(self, name: str) -> str:
+        """A topic by its name, as far as the capture told it before this message; else by its id."""
+        return self._word((self._names and self._names.at(name, self._packet)) or name)
 
     def _make(self, api_key: Any, version: Any, kind: str, body: type) -> list[Item]:
         api = self._registry.api(api_key) if isinstance(api_key, int) and isinstance(version, int) else None
@@ -104,7 +95,7 @@ def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
                     for each in paths(path.type, reach.version)
                     if len(each.names) == 1 and _TELLING.search(each.names[0]) and each.field.type not in _NOT_SCALAR
                 ]
-                yield items.topics(reach, path, topic, word) or items.elements(reach, path, told, word)
+                yield items.topics(reach, path, topic) or items.elements(reach, path, told, word)
     for path in every:
         if path.field.type == "records":
             yield items.records(reach, path)
