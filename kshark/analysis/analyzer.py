@@ -21,10 +21,10 @@ from kshark import limits
 from kshark.analysis.evidence import Argument, Judgement, Needs
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.listing import Listing, ShareSession
-from kshark.analysis.reading import answer_of, assignment_of, call_of, heartbeat_of, step_of
+from kshark.analysis.reading import answer_of, assignment_of, call_of, member_of, step_of
 from kshark.analysis.sessions import UNEXPLAINED, Machine, Verdict
-from kshark.analysis.steps import HEARTBEAT, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Step, reply_of
-from kshark.analysis.surroundings import Broker, Surroundings
+from kshark.analysis.steps import HEARTBEAT, JOINING, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Call, Step, reply_of
+from kshark.analysis.surroundings import Broker, Member, Surroundings
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 
 _API_VERSIONS: Final = 18
@@ -170,16 +170,22 @@ class Analyzer:
 
     def _heartbeat(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         connection = self._around.request(request.flow, request.packet)
-        call = None if connection is None else heartbeat_of(request, response, connection)
-        if call is None:
+        named = member_of(request)
+        if connection is None or named is None:
             return ()
-        member = self._around.heartbeat(call, None if response is None else assignment_of(response))
+        group_id, member_id, epoch = named
+        member, is_first = self._around.heartbeat(group_id, member_id, None if response is None else assignment_of(response))
+        if epoch == JOINING and is_first:
+            member.join = call_of(request, response, connection, epoch)
+        return self._left(member, call_of(request, response, connection, epoch)) if epoch == LEAVING else ()
+
+    def _left(self, member: Member, leave: Call) -> Sequence[Verdict]:
         said: list[Verdict] = []
-        if call.epoch == LEAVING and call.answer is not None and call.answer.error == 0:
+        if leave.answer is not None and leave.answer.error == 0:
             for broker in member.brokers:
-                machine = self._machines.get((broker, call.group_id, call.member_id))
+                machine = self._machines.get((broker, leave.group_id, leave.member_id))
                 if machine is not None:
-                    machine.left(call)
+                    machine.left(leave)
                     said += machine.settle()
         return said
 

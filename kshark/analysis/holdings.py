@@ -74,7 +74,8 @@ class Holdings:
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
         """Records acquired again are held by the new lock."""
-        self._end(partition, first, last)
+        if self.held.get(partition):
+            self._end(partition, first, last)
         if self.ranges >= limits.HELD_RANGES:
             self._forget_unlocked(now_ns)
         if first <= last and self.ranges < limits.HELD_RANGES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -29,7 +29,7 @@ def _doubt(message: Message) -> str | None:
     return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
 
 
-def _each(body: Any, name: str) -> Iterable[Any]:
+def _each(body: Any, name: str) -> Sequence[Any]:
     """The elements of an array; none where it is null or was not read."""
     return getattr(body, name, None) or ()
 
@@ -38,10 +38,11 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _listed(body: Any) -> list[Listed]:
-    return [
+def _listed(body: Any) -> Sequence[Listed]:
+    topics = _each(body, "topics")
+    return topics and [
         Listed((str(topic.topic_id), partition.partition_index), _batches(partition))
-        for topic in _each(body, "topics")
+        for topic in topics
         for partition in _each(topic, "partitions")
     ]
 
@@ -53,9 +54,9 @@ def _batches(partition: Any) -> list[Batch]:
     ]
 
 
-def _forgotten(body: Any) -> list[Partition]:
+def _forgotten(body: Any) -> Sequence[Partition]:
     topics = _each(body, "forgotten_topics_data")
-    return [(str(topic.topic_id), partition) for topic in topics for partition in _each(topic, "partitions")]
+    return topics and [(str(topic.topic_id), partition) for topic in topics for partition in _each(topic, "partitions")]
 
 
 def step_of(request: Message, connection: Connection) -> Step | None:
@@ -82,10 +83,11 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     )
 
 
-def heartbeat_of(request: Message, response: Message | None, connection: Connection) -> Call | None:
-    """A ShareGroupHeartbeat with its answer; `epoch` is the member's. None where it could not be read."""
-    epoch = getattr(request.body, "member_epoch", UNSET)
-    return call_of(request, response, connection, epoch) if isinstance(epoch, int) else None
+def member_of(heartbeat: Message) -> tuple[str | None, str | None, int] | None:
+    """Group, member and member epoch of a ShareGroupHeartbeat; None where they could not be read."""
+    body = heartbeat.body
+    epoch = getattr(body, "member_epoch", UNSET)
+    return (_text(body.group_id), _text(body.member_id), epoch) if isinstance(epoch, int) else None
 
 
 def call_of(request: Message, response: Message | None, connection: Connection, epoch: int = 0) -> Call:
@@ -122,10 +124,11 @@ def answer_of(response: Message) -> Answer:
     return Answer(response.packet, response.time_ns, error, doubt, acquired, lock_ns)
 
 
-def _acquired(body: Any) -> list[tuple[Partition, Range]]:
-    return [
+def _acquired(body: Any) -> Sequence[tuple[Partition, Range]]:
+    topics = _each(body, "responses")
+    return topics and [
         ((str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset))
-        for topic in _each(body, "responses")
+        for topic in topics
         for partition in _each(topic, "partitions")
         for held in _each(partition, "acquired_records")
     ]

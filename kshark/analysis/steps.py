@@ -16,7 +16,8 @@ SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
 HEARTBEAT: Final = 76
 NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge", HEARTBEAT: "ShareGroupHeartbeat"}
-#: Member epoch of a heartbeat that leaves the group (KIP-932).
+#: Member epochs of a heartbeat that joins the group, and of one that leaves it (KIP-932).
+JOINING: Final = 0
 LEAVING: Final = -1
 
 #: Characters of a member id that brokers take.
@@ -182,7 +183,9 @@ class Step(Call):
         self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
         self.opens = self.epoch == 0 and self.is_fetch
-        self.settle(self.answer)
+        self.end, self.end_ns, self.reply = self.packet, self.time_ns, SILENT
+        if self.answer is not None:
+            self.settle(self.answer)
 
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 #: A broker that goes down closes its connections within this time.
 _TOGETHER_NS: Final = 2_000_000_000
 _REASONS: Final = {"snapped": "cut"}
-#: Member epoch of a heartbeat that joins (KIP-932).
-JOINING: Final = 0
 By = Literal["client", "broker", "unknown"]
 
 
@@ -320,12 +318,10 @@ class Surroundings:
             self._members.move_to_end(key)
         return found
 
-    def heartbeat(self, call: Call, assignment: frozenset[Partition] | None) -> Member:
-        """A member's heartbeat; a join is its beginning only where the capture shows nothing of it before."""
-        is_first = (call.group_id, call.member_id) not in self._members
-        member = self.member(call.group_id, call.member_id)
-        if is_first and not self.forgetful and call.epoch == JOINING:
-            member.join = call
+    def heartbeat(self, group_id: str | None, member_id: str | None, assignment: frozenset[Partition] | None) -> tuple[Member, bool]:
+        """The member, and whether this is the first that the capture shows of it: then a join is its beginning."""
+        is_first = (group_id, member_id) not in self._members
+        member = self.member(group_id, member_id)
         if assignment is not None:
             member.assignment = assignment
-        return member
+        return member, is_first and not self.forgetful
