@@ -166,3 +166,11 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "dissectors"} == set()
+
+
+def test_export_does_without_pandas(tmp_path: Path) -> None:
+    command = ["export", "-q", "-o", str(tmp_path), str(ROOT / "captures/adv-epochs.pcap")]
+    code = f"import sys, kshark.cli\ntry:\n    kshark.cli.main({command})\nexcept SystemExit:\n    pass\nprint(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded

@@ -38,9 +38,10 @@ def run(args: Namespace) -> int:
     if args.folder is None:
         raise UsageError("no folder given for the tables; name one with -o DIR")
     try:
-        from kshark.output.parquet import ParquetWriter
+        from kshark.output.parquet import ParquetWriter, without_pandas
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
+    without_pandas()
     opening: Opening = args.records and (args.with_records or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
     if args.jobs > 1:

@@ -81,8 +81,9 @@ class _Exporting:
     """Writes batches to tables; None ends the export."""
 
     def __init__(self, args: Namespace, files: list[list[str]], options: Options) -> None:
-        from kshark.output.parquet import ParquetWriter
+        from kshark.output.parquet import ParquetWriter, without_pandas
 
+        without_pandas()
         self._args = args
         self._options = options
         self._writer = ParquetWriter(args.folder, files, records=args.with_records)
