@@ -156,9 +156,8 @@ class Machine:
         match item:
             case Ended(connection=connection, end=end):
                 argument = closing.left_open(self.memory, connection, end)
-                judgement = None if argument is None else judge(closing.CODE, argument, None)
-                if argument is not None and judgement is not None and judgement.verdict == "note":
-                    said.append(Verdict(closing.CODE, argument, judgement))
+                if argument is not None and judge(closing.CODE, argument, None).verdict == "note":
+                    said.append(Verdict(closing.CODE, argument, Judgement("note")))
                 self.listing.connection_ended(connection, end, self.memory)
             case Left(leave=leave):
                 self.memory.leave = leave

@@ -43,6 +43,7 @@ class Kind(IntEnum):
     NEGATIVE = -2
 
 
+# Looked up once, here and below: a member of an enumeration takes ten times as long to find as a name.
 INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
 
 
@@ -62,7 +63,6 @@ class Reply(StrEnum):
     SILENT = "was not answered"
 
 
-# Looked up once: a member of an enumeration takes ten times as long to find as a name.
 TAKEN, NO_SESSION, OTHER_EPOCH, NO_ROOM, UNTOUCHED, FAILED, UNCLEAR, SILENT = Reply
 
 #: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at (group
@@ -77,8 +77,6 @@ _REPLIES: Final = {
     35: UNTOUCHED,
     42: UNTOUCHED,
 }
-
-
 #: Answers of which one finding has to say why they came.
 REFUSALS: Final = frozenset({NO_SESSION, OTHER_EPOCH})
 
