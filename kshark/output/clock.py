@@ -17,12 +17,14 @@ class Clock:
 
     def at(self, time_ns: int) -> str:
         """Time of day in UTC: `14:03:07.412345`."""
-        rest = time_ns - self._begin_ns
-        if not 0 <= rest < _SECOND:
+        digits = time_ns - self._before_ns
+        if not _SECOND <= digits < 2 * _SECOND:
             self._turn_to(time_ns)
-            rest = time_ns - self._begin_ns
-        return f"{self._second}{rest // 1000:06}"
+            digits = time_ns - self._before_ns
+        return self._second + str(digits)[1:7]
 
     def _turn_to(self, time_ns: int) -> None:
-        self._begin_ns = time_ns - time_ns % _SECOND
-        self._second = clock(self._begin_ns).removesuffix("000000")
+        begin_ns = time_ns - time_ns % _SECOND
+        #: A second earlier: what is counted from there has ten digits, and the zeros of the fraction among them.
+        self._before_ns = begin_ns - _SECOND
+        self._second = clock(begin_ns).removesuffix("000000")

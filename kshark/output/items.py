@@ -44,8 +44,9 @@ _NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _FEW: Final = 3
 #: Partitions of a topic that are looked at; ranges of more are cut anyway.
 _MANY: Final = 64
-#: Words kept, most of which come again and again.
-_WORDS: Final = 1024
+#: Words that are kept, and values of one field: most come again and again.
+_WORDS: Final = 512
+_VALUES: Final = 64
 
 
 class Item(NamedTuple):
@@ -142,17 +143,17 @@ def scalar(reach: Reach, path: Path, word: Word) -> Item:
     read, before = reach.one(path.names), f" {label}"
     keep_negative = path.names[-1].endswith("epoch") or path.names[-1] == "acks"
 
-    def text(body: Any) -> str:
-        value = read(body)
+    @lru_cache(_VALUES)
+    def said(value: Any) -> str:
         if value is None or value is UNSET:
             return ""
-        if type(value) is str:
+        if isinstance(value, str):
             return before + word(value) if value and value != _NO_UUID else ""
         if field.enum is not None and (member := name_of(value, field)):
             return before + member
         return f"{before}{value}" if keep_negative or value >= 0 else ""
 
-    return Item(label, VALUE, text)
+    return Item(label, VALUE, lambda body: said(read(body)))
 
 
 def few(reach: Reach, path: Path, word: Word) -> Item:

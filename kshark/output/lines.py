@@ -5,7 +5,7 @@ Three widths: unlimited in a pipe, with both addresses on a wide terminal, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kshark.model import Message
@@ -16,6 +16,9 @@ from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE,
 from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
+
+#: The column of an API, and what its messages can say.
+Begun = tuple[str, list[Callable[[Any], str]]]
 
 _ARROWS: Final = {"request": "→", "response": "←", "unknown": "↔"}
 #: Columns of a terminal from which both addresses have room.
@@ -40,9 +43,9 @@ class MessageLines:
         self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
         self._clock = Clock()
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
-        #: What stands in the columns of addresses and APIs, as long as these are as wide.
+        #: Of lines before, until a column grows.
         self._padded_ends: dict[tuple[str, str, str], str] = {}
-        self._padded_apis: dict[tuple[Any, Any], str] = {}
+        self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -53,8 +56,7 @@ class MessageLines:
     def widths(self, widths: tuple[int, ...]) -> None:
         if widths != self.widths:
             self._number, self._client, self._broker, self._api = widths
-            self._padded_ends.clear()
-            self._padded_apis.clear()
+            self._forget()
 
     def measure(self, message: Message) -> tuple[int, ...]:
         """The widths once the message has its line; nothing of its body is needed."""
@@ -73,33 +75,38 @@ class MessageLines:
 
     def _text(self, message: Message) -> str:
         """`of`, with what it shares with lines before it taken from there."""
-        number = str(message.packet)
+        number, body, latency, weird = str(message.packet), message.body, message.latency_ns, message.weird
         ends = self._padded_ends.get((message.client, message.broker, message.kind))
-        api = self._padded_apis.get((message.api_key, message.version))
-        if ends is None or api is None or len(number) > self._number:
+        begun = self._begun.get((message.api_key, message.version, message.kind, type(body)))
+        if ends is None or begun is None or len(number) > self._number:
             if not isinstance(message.version, int):
                 return plain(self.of(message)) + "\n"
-            ends, api = self._pad(message)
-        body, latency, weird = message.body, message.latency_ns, message.weird
-        after = "".join([item.text(body) for item in self._summaries.items(message)])
+            ends, begun = self._begin(message)
+        api, texts = begun
+        self._summaries.packet = message.packet
+        said = "".join([text(body) for text in texts])
         if type(latency) is int:
-            after = f" {duration(latency)}{after}"
+            said = f" {duration(latency)}{said}"
         if type(weird) is list:
-            after = f"{after} {','.join(weird)}"
+            said = f"{said} {','.join(weird)}"
         elif body is None:
-            after = f"{after} {size(message.size)}"
-        return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{after}\n"
+            said = f"{said} {size(message.size)}"
+        return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{said}\n"
 
-    def _pad(self, message: Message) -> tuple[str, str]:
-        """Addresses and API in columns as wide as they are from this message on."""
+    def _begin(self, message: Message) -> tuple[str, Begun]:
+        """Addresses and API in columns as wide as they are from this message on, and what it can say."""
         self.measure(message)
-        if len(self._padded_ends) >= _KEPT:
-            self._padded_ends.clear()
+        if len(self._padded_ends) >= _KEPT or len(self._begun) >= _KEPT:
+            self._forget()
         ends = plain(self._ends(message))
-        api = _api(message).ljust(self._api) + " #"
+        begun = _api(message).ljust(self._api) + " #", [item.text for item in self._summaries.items(message)]
         self._padded_ends[message.client, message.broker, message.kind] = ends
-        self._padded_apis[message.api_key, message.version] = api
-        return ends, api
+        self._begun[message.api_key, message.version, message.kind, type(message.body)] = begun
+        return ends, begun
+
+    def _forget(self) -> None:
+        self._padded_ends.clear()
+        self._begun.clear()
 
     def of(self, message: Message) -> Line:
         self.measure(message)
@@ -119,6 +126,7 @@ class MessageLines:
         return [(duration(message.latency_ns), VALUE)] if isinstance(message.latency_ns, int) else []
 
     def _said(self, message: Message) -> Line:
+        self._summaries.packet = message.packet
         said = line_of(self._summaries.items(message), message.body)
         return said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
 

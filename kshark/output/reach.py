@@ -44,8 +44,10 @@ class Reach:
             return lambda body: [row for row in rows(body) if any(row) or not true]
         loops, owner = self._loops(way)
         wanted = " or ".join(f"{owner}.{name}" for name in fields)
-        loops = loops or " for _ in (0,)"
-        return _compiled(f"[({', '.join(f'{owner}.{name}' for name in fields)},){loops}{f' if {wanted}' if true else ''}]")
+        row = f"({', '.join(f'{owner}.{name}' for name in fields)},)"
+        if not loops:
+            return _compiled(f"({row},) if {wanted} else ()" if true else f"({row},)")
+        return _compiled(f"[{row}{loops}{f' if {wanted}' if true else ''}]")
 
     def one(self, names: Names) -> Callable[[Any], Any]:
         """The value of a field outside arrays; None or UNSET where there is none."""

@@ -36,12 +36,14 @@ class Summaries:
         self._registry = registry
         self._word = items.words(length)
         self._names = names
-        self._packet = 0
+        #: Where the time line is: names are known that were told by packets before that one.
+        self.packet = 0
+        #: Topics by id whose names were told: they are known from there on.
+        self._told: dict[str, str] = {}
         self._plans: dict[tuple[Any, Any, str, type], list[Item]] = {}
 
     def items(self, message: Message) -> list[Item]:
-        """What messages of its API, version and direction can say; their texts are to be taken before other items are asked for."""
-        self._packet = message.packet
+        """What messages like that one can say; `packet` is to be set before their texts are taken."""
         key = (message.api_key, message.version, message.kind, type(message.body))
         plan = self._plans.get(key)
         if plan is None:
@@ -52,7 +54,13 @@ class Summaries:
 
     def _topic(self, name: str) -> str:
         """A topic by its name, as far as the capture told it before this message; else by its id."""
-        return self._word((self._names and self._names.at(name, self._packet)) or name)
+        shown = self._told.get(name)
+        if shown is None:
+            told = self._names and self._names.at(name, self.packet)
+            if not told:
+                return self._word(name)
+            shown = self._told[name] = self._word(told)
+        return shown
 
     def _make(self, api_key: Any, version: Any, kind: str, body: type) -> list[Item]:
         api = self._registry.api(api_key) if isinstance(api_key, int) and isinstance(version, int) else None
