@@ -49,12 +49,12 @@ WAYS: Final = {
     "fields": ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(9.9, 35.6, 182.3),
-    ("share RPCs", "no records"): Counts(4.5, 28.1, 148.7),
-    ("share RPCs", "fields"): Counts(12.8, 23.1, 90.1),
-    ("record batches", "json"): Counts(21.2, 48.7, 236.5),
-    ("record batches", "no records"): Counts(5.6, 33.9, 138.8),
-    ("record batches", "fields"): Counts(14.0, 31.3, 117.1),
+    ("share RPCs", "json"): Counts(10.4, 35.2, 185.2),
+    ("share RPCs", "no records"): Counts(4.9, 27.6, 151.4),
+    ("share RPCs", "fields"): Counts(3.1, 16.7, 76.7),
+    ("record batches", "json"): Counts(23.3, 49.8, 261.4),
+    ("record batches", "no records"): Counts(7.0, 34.4, 146.6),
+    ("record batches", "fields"): Counts(5.4, 23.0, 97.5),
 }
 
 
