@@ -115,12 +115,14 @@ def test_foreign_strings_cannot_steer_the_terminal() -> None:
 
 
 def test_every_api_in_every_version_has_a_summary() -> None:
-    lines = MessageLines(REGISTRY)
+    lines, pipe = MessageLines(REGISTRY), MessageLines(REGISTRY)
     for key, name in REGISTRY.names().items():
         api = REGISTRY.api(key)
         for version in range(api.versions.low, api.versions.high + 1) if api else ():
             for kind in ("request", "response"):
-                assert f"{name} v{version}" in plain(lines.of(message(kind, name, version)))
+                said = message(kind, name, version)
+                assert f"{name} v{version}" in plain(lines.of(said))
+                assert pipe.text([said]) == plain(lines.of(said)) + "\n"
 
 
 def test_partitions_read_as_ranges() -> None:
@@ -132,3 +134,10 @@ def test_a_pipe_gets_the_same_text_without_styles() -> None:
     pipe, styled = MessageLines(REGISTRY), MessageLines(REGISTRY)
     assert pipe.text(talk) == "".join(plain(styled.of(each)) + "\n" for each in talk)
     assert pipe.widths == styled.widths
+
+
+def test_a_body_of_another_layout_says_what_it_has() -> None:
+    refused = response("ApiVersions", 0, error_code=35, api_keys=[{"api_key": 18}])
+    refused.version = 4
+    assert said(refused) == "1.25 ms 35 UNSUPPORTED_VERSION api_key=API_VERSIONS min_version=0 max_version=0"
+    assert MessageLines(REGISTRY).text([refused]) == line(refused) + "\n"
