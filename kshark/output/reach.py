@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from keyword import iskeyword
 from operator import attrgetter
 from typing import Any
 
@@ -31,11 +32,11 @@ class Reach:
             return lambda body: [value for value in values(body, names) if value is not None]
         field = self._fields(names)[-1]
         if field.type == "array" and len(names) == 1:
-            return _compiled(f"body.{names[0]} or ()")
+            return _compiled(f"{_of('body', names[0])} or ()")
         loops, owner = self._loops(names[:-1])
         if field.type == "array":
-            return _compiled(f"[value{loops} for value in {owner}.{names[-1]} or ()]")
-        return _compiled(f"[value{loops} for value in ({owner}.{names[-1]},) if value is not UNSET]")
+            return _compiled(f"[value{loops} for value in {_of(owner, names[-1])} or ()]")
+        return _compiled(f"[value{loops} for value in ({_of(owner, names[-1])},) if value is not UNSET]")
 
     def rows(self, way: Names, fields: Names, *, true: bool = False) -> Callable[[Any], Sequence[tuple[Any, ...]]]:
         """These fields of every structure at the end of that way, absent ones UNSET; `true`: only where one is neither zero nor empty."""
@@ -43,8 +44,8 @@ class Reach:
             rows = partial(_rows, way, fields)
             return lambda body: [row for row in rows(body) if any(row) or not true]
         loops, owner = self._loops(way)
-        wanted = " or ".join(f"{owner}.{name}" for name in fields)
-        row = f"({', '.join(f'{owner}.{name}' for name in fields)},)"
+        taken = [_of(owner, name) for name in fields]
+        row, wanted = f"({', '.join(taken)},)", " or ".join(taken)
         if not loops:
             return _compiled(f"({row},) if {wanted} else ()" if true else f"({row},)")
         return _compiled(f"[{row}{loops}{f' if {wanted}' if true else ''}]")
@@ -80,11 +81,15 @@ class Reach:
         loops, owner = "", "body"
         for depth, (name, field) in enumerate(zip(way, self._fields(way), strict=True), 1):
             if field.type == "array":
-                loops += f" for at{depth} in {owner}.{name} or ()"
+                loops += f" for at{depth} in {_of(owner, name)} or ()"
             else:
-                loops += f" for at{depth} in ({owner}.{name},) if at{depth}"
+                loops += f" for at{depth} in ({_of(owner, name)},) if at{depth}"
             owner = f"at{depth}"
         return loops, owner
+
+
+def _of(owner: str, name: str) -> str:
+    return f"getattr({owner}, {name!r})" if iskeyword(name) else f"{owner}.{name}"
 
 
 def _compiled(source: str) -> Callable[[Any], Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
+from kshark.codec import compile_reader
 from kshark.output.reach import Reach
 from kshark.paths import paths, values
+from kshark.schema import array, int32, layout, struct
 from tests.output.messages import REGISTRY, body_of
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
@@ -56,3 +58,11 @@ def test_a_body_of_another_layout_is_read_as_far_as_it_goes() -> None:
     other = body_of("ShareAcknowledge", 1, "response", {"error_code": 122, "responses": []})
     assert reach(exact=False).rows((), ("error_code", "no_such_field"))(other) == [(122, UNSET)]
     assert not reach(exact=False).every(("responses", "partitions", "acquired_records"))(other)
+
+
+def test_fields_may_have_names_that_python_keeps_for_itself() -> None:
+    known = layout("Words", versions="0", flexible="none", fields=struct(array("is", struct(int32("in"), int32("from")))))
+    body, _ = compile_reader(known, 0)(bytes((0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 8)), 0)
+    words = Reach(known.root, 0, exact=True)
+    assert list(words.every(("is", "in"))(body)) == [7]
+    assert list(words.rows(("is",), ("in", "from"))(body)) == [(7, 8)]
