@@ -14,9 +14,10 @@ from kshark.cli.apis import registry
 from kshark.cli.source import Source
 from kshark.model import Event, Message
 from kshark.names import TopicNames
+from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.parallel import Crew, Crossed, Learner, Parallel, Worker, telling_names
+from kshark.parallel import Bytes, Crew, Crossed, Learner, Parallel, Printed, Worker, telling_names
 from kshark.pipeline import Back, Options
 
 
@@ -34,6 +35,13 @@ class Captured(io.TextIOWrapper):
 
     def isatty(self) -> bool:
         return self._terminal
+
+    def size(self) -> int:
+        """Bytes written since the last take."""
+        self.flush()
+        kept = self.buffer
+        assert isinstance(kept, io.BytesIO)
+        return kept.tell()
 
     def take(self) -> bytes:
         """What was written since the last time."""
@@ -56,11 +64,13 @@ class Pieces:
         sink = Sink(stream)
         self._lines = text_lines(args, sink, names)
         self._write = printing(args, sink, self._lines)(names)
-        #: Of a page printed at once every line is a message.
-        self._at_once = args.format != "text"
+        #: Of a page printed at once every line is a message; else these are the messages' ends.
+        self._ends: list[int] | None = [] if args.format == "text" else None
+        #: JSON needs no stream: its lines are bytes, and many.
+        self._json = args.format == "json"
+        self._lines_of_json: list[bytes] = []
         self._quiet = args.quiet
         self._file = file
-        self._pieces: list[bytes] = []
 
     def page(self, page: list[Event], since_ns: int) -> None:
         if self._quiet:
@@ -69,21 +79,28 @@ class Pieces:
         if self._file is not None:
             for message in messages:
                 message.file = self._file
-        if self._at_once:
+        if self._json:
+            self._lines_of_json.append(json_lines(messages))
+        elif self._ends is None:
             self._write(messages)
-            self._pieces += self._stream.take().splitlines(keepends=True)
         else:
             for message in messages:
                 self._write([message])
-                self._pieces.append(self._stream.take())
+                self._ends.append(self._stream.size())
 
     def widths(self, widths: tuple[int, ...]) -> None:
         if self._lines is not None:
             self._lines.widths = widths
 
-    def made(self) -> list[bytes]:
-        pieces, self._pieces = self._pieces, []
-        return pieces
+    def made(self) -> Printed:
+        if self._json:
+            chunks, self._lines_of_json = self._lines_of_json, []
+            return Printed.lines(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        data = self._stream.take()
+        if self._ends is None:
+            return Printed.lines(data)
+        ends, self._ends = self._ends, []
+        return Printed.ending(data, ends)
 
 
 def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> MessageLines | None:
@@ -91,7 +108,7 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
     return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
 
 
-def printed(source: Source, args: Namespace, sink: Sink) -> Generator[Iterator[bytes], None, None]:
+def printed(source: Source, args: Namespace, sink: Sink) -> Generator[list[Bytes], None, None]:
     """Batch by batch the messages of a capture as they are to be printed; counts the source's notes.
 
     Text shows topics by name, whoever named them: that is learned ahead. Elsewhere it is enough to watch, where it can be done again.
@@ -108,7 +125,7 @@ def printed(source: Source, args: Namespace, sink: Sink) -> Generator[Iterator[b
         yield from islice(_run(source, args, sink, learns=True), done, None)
 
 
-def _run(source: Source, args: Namespace, sink: Sink, *, learns: bool) -> Iterator[Iterator[bytes]]:
+def _run(source: Source, args: Namespace, sink: Sink, *, learns: bool) -> Iterator[list[Bytes]]:
     options = source.options
     lines = text_lines(args, sink)
     measure = lines.measure if lines is not None and not args.quiet else None
@@ -117,7 +134,7 @@ def _run(source: Source, args: Namespace, sink: Sink, *, learns: bool) -> Iterat
     hire = partial(_hire, args, options, telling, Captured.like(sys.stdout), source.name if args.each else None)
     with Crew(args.jobs, hire) as crew:
         for batch in Parallel(crew, learner, source.notes).run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
-            yield iter(()) if args.quiet else batch.in_order()
+            yield [] if args.quiet else batch.in_order()
 
 
 def _hire(args: Namespace, options: Options, telling: frozenset[str], stream: partial[Captured], file: str | None) -> Worker:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from kshark.output.jsonlines import json_lines
 from kshark.output.spans import Line, plain
+
+#: Pieces that are written one by one; more are joined first.
+_FEW: Final = 16
 
 
 class Sink:
@@ -36,10 +39,11 @@ class Sink:
             self._stream.buffer.write(json_lines(objects))
             self._stream.flush()
 
-    def bytes(self, pieces: Iterable[bytes]) -> None:
-        """What another sink of the same kind has written."""
+    def bytes(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """What other sinks of the same kind have written."""
         self._stream.flush()
-        self._stream.buffer.write(b"".join(pieces))
+        for piece in pieces if len(pieces) < _FEW else [b"".join(pieces)]:
+            self._stream.buffer.write(piece)
         self._stream.flush()
 
     def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:

@@ -13,9 +13,11 @@ from kshark.parallel.crew import Crew
 from kshark.parallel.crossings import Crossed, telling_names
 from kshark.parallel.lessons import Learner
 from kshark.parallel.merging import Merged, Parallel
+from kshark.parallel.printed import Bytes, Printed
 from kshark.parallel.relay import Follower, Passed, Relay, followed
 from kshark.parallel.worker import Maker, Worker
 
 __all__ = [
-    "Crew", "Crossed", "Follower", "Learner", "Maker", "Merged", "Parallel", "Passed", "Relay", "Worker", "followed", "telling_names",
+    "Bytes", "Crew", "Crossed", "Follower", "Learner", "Maker", "Merged", "Parallel", "Passed", "Printed", "Relay", "Worker", "followed",
+    "telling_names",
 ]  # fmt: skip

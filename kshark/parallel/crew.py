@@ -1,7 +1,7 @@
 """The other processes: started, handed their shares, asked for what they made, and ended whatever happens.
 
-Shares and results go through pipes, each written by a thread of its own, so that nobody computes less because somebody else reads late:
-0.5 ms a MB for both ends; shared memory takes 0.2 ms, which is a hundredth of what is done with that MB, and has to be kept free.
+Shares and results go through pipes, each written by a thread of its own, so that nobody computes less because somebody else reads late;
+their bytes lie in memory that both processes see (kshark.parallel.shelf).
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from threading import Thread
 from typing import Any, Final, Protocol
 
 from kshark.errors import Error
+from kshark.parallel.shelf import Shelf
 
 #: Objects made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
+#: Batches that are handed out before the oldest has to be there: enough that no process waits for another's large batch.
+WINDOW: Final = 8
 #: Nothing more is to be written.
 _END: Final = object()
 
@@ -76,7 +79,7 @@ class Crew:
         """What became of the oldest that was sent there. Raises what the process raised, WorkerLost where it is gone."""
         hand = self._hands[worker]
         try:
-            made = hand.connection.recv()
+            made = hand.shelf.taken(hand.connection.recv())
         except (EOFError, OSError):
             hand.process.join()
             raise WorkerLost(f"a process of this run ended unexpectedly (exit code {hand.process.exitcode}); try --jobs 1") from None
@@ -92,11 +95,13 @@ class _Hand:
         self.connection, theirs = context.Pipe()
         self.outbox: SimpleQueue[Any] = SimpleQueue()
         forked = context.get_start_method() == "fork"
+        places = WINDOW + 2 if forked else 0
+        self.shelf, shares = Shelf(places), Shelf(places)
         inherited = [*others, self.connection] if forked else []
-        self.process = context.Process(target=_work, args=(theirs, inherited, hire), daemon=True)  # type: ignore[attr-defined]
+        self.process = context.Process(target=_work, args=(theirs, inherited, hire, shares, self.shelf), daemon=True)  # type: ignore[attr-defined]
         self.process.start()
         theirs.close()
-        self._writer = Thread(target=_write, args=(self.connection, self.outbox), daemon=True)
+        self._writer = Thread(target=_write, args=(self.connection, self.outbox, shares), daemon=True)
 
     def start(self) -> None:
         self._writer.start()
@@ -109,7 +114,7 @@ class _Hand:
         self.connection.close()
 
 
-def _work(connection: Connection, inherited: list[Connection], hire: Callable[[], Hired]) -> None:
+def _work(connection: Connection, inherited: list[Connection], hire: Callable[[], Hired], shares: Shelf, shelf: Shelf) -> None:
     """A process's life: it ends with the pipe, which ends with the first process."""
     for end in inherited:
         end.close()
@@ -117,11 +122,11 @@ def _work(connection: Connection, inherited: list[Connection], hire: Callable[[]
     gc.freeze()
     gc.set_threshold(_YOUNG, 50, 100)
     outbox: SimpleQueue[Any] = SimpleQueue()
-    Thread(target=_write, args=(connection, outbox), daemon=True).start()
+    Thread(target=_write, args=(connection, outbox, shelf), daemon=True).start()
     try:
         worker = hire()
         while True:
-            outbox.put(worker.take(connection.recv()))
+            outbox.put(worker.take(shares.taken(connection.recv())))
     except (EOFError, OSError):
         os._exit(0)
     except Exception as error:
@@ -136,10 +141,10 @@ def _wait_for_the_end(connection: Connection) -> None:
             connection.recv()
 
 
-def _write(connection: Connection, outbox: SimpleQueue[Any]) -> None:
+def _write(connection: Connection, outbox: SimpleQueue[Any], shelf: Shelf) -> None:
     """Writes what comes until nothing more does, or nobody reads it."""
     try:
         while (item := outbox.get()) is not _END:
-            connection.send(item)
+            connection.send(shelf.put(item))
     except OSError:
         return

@@ -11,14 +11,13 @@ import numpy as np
 from kshark.errors import Error
 from kshark.model import Event, Weird
 from kshark.output.notes import Notes, example
-from kshark.parallel.crew import Crew
+from kshark.parallel.crew import WINDOW, Crew
 from kshark.parallel.crossings import Crossings
 from kshark.parallel.lessons import Learner
+from kshark.parallel.printed import Bytes, in_order
 from kshark.parallel.shares import ALWAYS, Batch, Share, Sharing, Where
 from kshark.parallel.worker import First, Made
 
-#: Batches that are handed out before the oldest has to be there: enough that no process waits for another's large batch.
-WINDOW: Final = 4
 #: A place in the time line: rows before it, then events there, then the row itself.
 _Place = tuple[int, int]
 _ROW: Final = 1 << 62
@@ -30,16 +29,11 @@ class Merged(NamedTuple):
     batch: Batch
     made: dict[int, Any]
 
-    def in_order(self) -> Iterator[Any]:
-        """Items of the processes' lists, one for each row that is shown, in the order of the time line."""
+    def in_order(self) -> list[Bytes]:
+        """What the processes printed of the rows that are shown, in the order of the time line."""
         batch = self.batch
-        owners = batch.owners
-        if len(self.made) == 1:
-            return iter(next(iter(self.made.values())))
-        if batch.since_ns > ALWAYS:
-            owners = owners[batch.last_time_ns >= batch.since_ns]
-        items = {worker: iter(made) for worker, made in self.made.items()}
-        return map(next, map(items.__getitem__, owners.tolist()))
+        owners = batch.owners if batch.since_ns == ALWAYS else batch.owners[batch.last_time_ns >= batch.since_ns]
+        return in_order(owners, self.made)
 
 
 class Parallel:

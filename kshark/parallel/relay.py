@@ -13,11 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from kshark.errors import Error
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Message, Side, Weird
-from kshark.parallel.crew import Crew
+from kshark.parallel.crew import WINDOW, Crew
 from kshark.parallel.shares import ALWAYS, Share, Sharing
 
-#: Batches that are handed over before the first has to be done.
-WINDOW: Final = 4
 #: What the other process itself learns about a connection.
 _THEIRS: Final = ("software_name", "software_version")
 _FIELDS: Final = tuple(field.name for field in fields(Flow) if field.name not in _THEIRS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -80,14 +81,14 @@ class Share(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        return self.columns[0] if self.columns else b""
+        return bytes(self.columns[0]) if self.columns else b""
 
     def frames(self, flows: dict[int, Flow]) -> Frames | None:
         """The rows as the stages know them; None where there are none."""
         if not self.columns:
             return None
         data, *columns = self.columns
-        return Frames(data, [flows[number] for number in self.flows], *columns)
+        return Frames(bytes(data), [flows[number] for number in self.flows], *columns)
 
 
 class Batch(NamedTuple):
@@ -204,7 +205,7 @@ class _Owners(dict[Flow, int]):
         return Share(
             new,
             [] if own is None else [flow.id for flow in own.flows],
-            () if own is None else tuple(getattr(own, name) for name in ("buffer", "by_client", *_BY_ROW)),
+            () if own is None else (PickleBuffer(own.buffer), own.by_client, *(getattr(own, name) for name in _BY_ROW)),
             sorted(((before[row], step) for row, step in steps), key=_row),
             None if located is None else [*compress(located, mine.tolist())],
             since_ns,
