@@ -36,18 +36,19 @@ class Captured(io.TextIOWrapper):
     def isatty(self) -> bool:
         return self._terminal
 
-    def size(self) -> int:
-        """Bytes written since the last take."""
+    def _kept(self) -> io.BytesIO:
         self.flush()
         kept = self.buffer
         assert isinstance(kept, io.BytesIO)
-        return kept.tell()
+        return kept
+
+    def size(self) -> int:
+        """Bytes written since the last take."""
+        return self._kept().tell()
 
     def take(self) -> bytes:
         """What was written since the last time."""
-        self.flush()
-        kept = self.buffer
-        assert isinstance(kept, io.BytesIO)
+        kept = self._kept()
         data = kept.getvalue()
         kept.seek(0)
         kept.truncate()
@@ -55,7 +56,7 @@ class Captured(io.TextIOWrapper):
 
 
 class Pieces:
-    """Prints messages to memory; what is made is a list of them, each as it is printed."""
+    """Prints messages to memory: one text, and where each message ends in it."""
 
     def __init__(self, args: Namespace, stream: Captured, names: TopicNames | None, file: str | None) -> None:
         from kshark.cli.read import printing

@@ -1,7 +1,7 @@
 """The one time line: frames and events in the order of the packets that completed them, whatever the cut into batches.
 
 While it is not certain yet what comes before (a hole may still be filled, a connection is not recognised), what is later waits, up to
-limits.HELD_PACKETS packets.
+limits.HELD_PACKETS packets and limits.HELD_BYTES bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory that a process and the first one both see: large results are put there and not sent."""
+"""Memory that a process and the first one both see: the bytes of shares, and of results, are put there and not sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORTH_IT: Final = 1 << 14
 
 
 class Lying(NamedTuple):
-    """A result, pickled without its large buffers: these lie in that place, one behind the other."""
+    """A share or a result, pickled without its large buffers: these lie in that place, one behind the other."""
 
     data: bytes
     place: int
@@ -22,7 +22,8 @@ class Lying(NamedTuple):
 
 
 class Shelf:
-    """`places` are used in turn: a result can be looked at until so many later ones were put. With 0 places everything is sent whole.
+    """One way between two processes. `places` are used in turn: what was put can be looked at until so many more were put; with 0 places
+    everything is sent whole.
 
     A buffer is put there where its owner made it a pickle.PickleBuffer, or pickles as one (numpy's arrays).
     """
