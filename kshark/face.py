@@ -36,6 +36,6 @@ def read(*paths: str | Path, records: bool = True, payload: bool = True, dissect
 def check(*paths: str | Path) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
     analyzer = Analyzer()
-    found = [finding for page in pages(paths, Options(records=False)) for event in page for finding in analyzer.feed(event)]
+    found = [finding for page in pages(paths, Options(records=False)) for finding in analyzer.page(page)]
     found += analyzer.close()
     yield from sorted(found, key=lambda finding: (finding.packet, finding.code))

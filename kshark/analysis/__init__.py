@@ -1,7 +1,7 @@
 """Share sessions judged: which rules of the catalogue were broken, by whom, and by which exchanges one knows.
 
 analyzer = Analyzer()
-for event in events: found.extend(analyzer.feed(event))
+for page in pages: found.extend(analyzer.page(page))
 found.extend(analyzer.close())
 analyzer.summary(), analyzer.sessions()
 """

@@ -24,7 +24,7 @@ from kshark.analysis.listing import Listing, ShareSession
 from kshark.analysis.reading import answer_of, assignment_of, call_of, member_of, step_of
 from kshark.analysis.sessions import UNEXPLAINED, Machine, Verdict
 from kshark.analysis.steps import HEARTBEAT, JOINING, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Call, Step, reply_of
-from kshark.analysis.surroundings import Broker, Member, Surroundings
+from kshark.analysis.surroundings import Broker, Connection, Member, Surroundings
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 
 _API_VERSIONS: Final = 18
@@ -37,7 +37,7 @@ _Key = tuple[Broker, str | None, str | None]
 
 
 class Analyzer:
-    """`feed` takes an event and gives the findings proved by it, `close` the rest; then `summary` and `sessions`.
+    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; then `summary` and `sessions`.
 
     `steps`: each session keeps a row for every request. `exact`: no step takes the short way; the findings are the same.
     """
@@ -51,9 +51,8 @@ class Analyzer:
         self._forgot = False
         self._tally = Tally()
         self._sessions: list[tuple[int, ShareSession]] = []
+        #: Events that are rare; those of each message are told apart in `page`.
         self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
-            Message: self._message,
-            Exchange: self._exchange,
             Opened: self._opened,
             Gap: self._gap,
             HalfClosed: self._ended,
@@ -68,12 +67,42 @@ class Analyzer:
             _METADATA: self._metadata,
         }
 
-    def feed(self, event: Event) -> Iterable[Finding]:
-        take = self._takes.get(type(event))
-        verdicts = () if take is None else take(event)
-        return self._findings(verdicts) if verdicts else ()
+    def feed(self, event: Event) -> list[Finding]:
+        """A page of one event."""
+        return self.page((event,))
 
-    def close(self) -> Iterable[Finding]:
+    def page(self, events: Iterable[Event]) -> list[Finding]:
+        """Events in the order of the time line; the findings in the order in which they are proved.
+
+        Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
+        """
+        found: list[Finding] = []
+        alive, answered, looks, takes = self._around.request, self._around.answered, self._looks, self._takes
+        for event in events:
+            said: Sequence[Verdict] = ()
+            if isinstance(event, Message):
+                if event.kind == "request":
+                    connection = alive(event.flow, event.packet)
+                    if event.api_key in _SHARE and connection is not None:
+                        said = self._request(event, connection)
+            elif isinstance(event, Exchange):
+                self._tally.exchanges += 1
+                request, response = event.request, event.response
+                if request is not None:
+                    if response is not None:
+                        answered(request.flow)
+                    look = looks.get(request.api_key)
+                    if look is not None:
+                        said = look(request, response)
+                elif response is not None:
+                    self._around.orphan(event.flow, response.packet)
+            elif (take := takes.get(type(event))) is not None:
+                said = take(event)
+            if said:
+                found += self._findings(said)
+        return found
+
+    def close(self) -> list[Finding]:
         """No more events: what waits for an answer gets none."""
         verdicts = [verdict for machine in self._machines.values() for verdict in machine.close()]
         self._machines.clear()
@@ -116,39 +145,25 @@ class Analyzer:
             connection.users.clear()
         return said
 
-    def _message(self, message: Message) -> Sequence[Verdict]:
-        if message.kind != "request":
-            return ()
-        connection = self._around.request(message.flow, message.packet)
-        if connection is None or message.api_key not in _SHARE or connection.broker is None:
-            return ()
+    # -- share-session requests and other exchanges
+
+    def _request(self, message: Message, connection: Connection) -> Sequence[Verdict]:
         step = step_of(message, connection)
-        if step is None:
+        if step is None or connection.broker is None:
             for user in connection.users:
                 user.blind(message.packet, "cut")
             return ()
         key = (connection.broker, step.group_id, step.member_id)
         machine = self._machines.get(key)
-        said = () if machine is not None else self._begin(key, step)
-        machine = self._machines[key]
-        self._machines.move_to_end(key)
+        said: Sequence[Verdict] = ()
+        if machine is None:
+            said = self._begin(key, step)
+            machine = self._machines[key]
+        else:
+            self._machines.move_to_end(key)
         machine.ask(step)
         self._asked[id(message)] = (message, step, machine)
         return [*said, *machine.settle()] if machine.crowded else said
-
-    def _exchange(self, exchange: Exchange) -> Sequence[Verdict]:
-        self._tally.exchanges += 1
-        request, response = exchange.request, exchange.response
-        if request is None:
-            if response is not None:
-                self._around.orphan(exchange.flow, response.packet)
-            return ()
-        if response is not None:
-            self._around.answered(request.flow)
-        look = self._looks.get(request.api_key)
-        return () if look is None else look(request, response)
-
-    # -- exchanges
 
     def _answered(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         asked = self._asked.pop(id(request), None)

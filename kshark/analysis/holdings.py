@@ -33,12 +33,13 @@ class Held(Struct, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class Holdings:
-    """`partitions` maps each partition of the session to the step that brought it only to acknowledge (None: to fetch it).
+    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
 
-    None in place of the map: not known. `held` lists ranges in the order of their offsets, `ranges` counts them.
+    `held` lists ranges in the order of their offsets, `ranges` counts them.
     """
 
-    partitions: dict[Partition, Step | None] | None = None
+    partitions: set[Partition] | None = None
+    acknowledged_only: dict[Partition, Step] = field(default_factory=dict)
     held: dict[Partition, list[Held]] = field(default_factory=dict)
     ranges: int = 0
 
@@ -46,31 +47,38 @@ class Holdings:
         """The effect of a step on partitions and records."""
         if reply is not TAKEN:
             if reply in _UNCERTAIN:
-                self.partitions = None
+                self._begin(None)
             return
         if step.kind is INITIAL:
-            self.partitions = {}
-        for listed in step.listed:
-            for batch in listed.acknowledged:
-                if not batch.renews:
-                    self._end(listed.partition, batch.first, batch.last)
-        if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
-            self._update(step, self.partitions)
+            self._begin(set())
+        if step.listed or step.forgotten:
+            for listed in step.listed:
+                for batch in listed.acknowledged:
+                    if not batch.renews:
+                        self._end(listed.partition, batch.first, batch.last)
+            if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
+                self._update(step, self.partitions)
         if step.answer is not None:
             for partition, (first, last) in step.answer.acquired:
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns)
 
-    def _update(self, step: Step, partitions: dict[Partition, Step | None]) -> None:
+    def _begin(self, partitions: set[Partition] | None) -> None:
+        self.partitions = partitions
+        self.acknowledged_only.clear()
+
+    def _update(self, step: Step, partitions: set[Partition]) -> None:
         """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and leave again."""
         for listed in step.listed:
-            if listed.partition not in partitions:
-                partitions[listed.partition] = step if listed.acknowledged and step.version >= _ALL_LISTED_ENTER else None
-            elif not listed.acknowledged:
-                partitions[listed.partition] = None
+            if not listed.acknowledged:
+                self.acknowledged_only.pop(listed.partition, None)
+            elif listed.partition not in partitions and step.version >= _ALL_LISTED_ENTER:
+                self.acknowledged_only[listed.partition] = step
+            partitions.add(listed.partition)
         for partition in step.forgotten:
-            partitions.pop(partition, None)
+            partitions.discard(partition)
+            self.acknowledged_only.pop(partition, None)
         if len(partitions) > limits.SESSION_PARTITIONS:
-            self.partitions = None
+            self._begin(None)
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
         """Records acquired again are held by the new lock."""
@@ -108,7 +116,7 @@ class Holdings:
 
     def forget(self) -> None:
         """The session is over, or something of it was not seen."""
-        self.partitions = None
+        self._begin(None)
         self.held.clear()
         self.ranges = 0
 

@@ -100,16 +100,14 @@ class Listing:
         elif step.kind is SUBSEQUENT and (step.reply is TAKEN or step.reply is OTHER_EPOCH):
             self._ending = None
 
-    @property
-    def only_counts(self) -> bool:
-        """Whether an accepted request of the session would show in its numbers alone."""
-        return self._current is not None and not self._with_steps
-
-    def count(self, step: Step) -> None:
-        """An accepted request that goes on with the session."""
-        if self._current is not None:
-            self._add(self._current, step)
-            self._ending = None
+    def count(self, step: Step) -> bool:
+        """Takes an accepted request that goes on with the session, if that shows in its numbers alone; says whether it does."""
+        session = self._current
+        if session is None or self._with_steps:
+            return False
+        self._add(session, step)
+        self._ending = None
+        return True
 
     def connection_ended(self, connection: Connection, end: End, memory: Memory) -> None:
         opening = memory.opening

@@ -12,6 +12,7 @@ from kshark.analysis.holdings import Holdings
 from kshark.analysis.steps import (
     FAILED,
     FINAL,
+    INITIAL,
     NO_ROOM,
     NO_SESSION,
     OTHER_EPOCH,
@@ -112,19 +113,20 @@ class Memory:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on `expected` is already known, into the past."""
-        if reply is TAKEN:
-            self.unanswered = None
-        elif reply is SILENT:
-            self.unanswered = step
-        if step.is_trouble:
+        kind = step.kind
+        if kind is INITIAL or step.refused:
             self._troubled(step)
-        if step.kind is SUBSEQUENT:
+        if reply is SILENT:
+            self.unanswered = step
+        elif reply is TAKEN:
+            self.unanswered = None
+        if kind is SUBSEQUENT:
             if reply is TAKEN or reply is OTHER_EPOCH:
                 self.alive, self.gone, self.ever_opened = step, None, True
+        elif kind is FINAL:
+            self._closed(step, reply)
         elif step.opens:
             self._opened(step, reply)
-        elif step.kind is FINAL:
-            self._closed(step, reply)
         if reply is TAKEN and step.reply is TAKEN:
             self.last = step
             if step.is_fetch:

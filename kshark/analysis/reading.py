@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.analysis.steps import Answer, Batch, Call, Listed, Partition, Range, Step
+from kshark.analysis.steps import SHARE_FETCH, Answer, Batch, Call, Listed, Partition, Range, Step
 from kshark.analysis.surroundings import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.model import Message
@@ -18,8 +18,8 @@ _DOUBTS: Final = {
     "RESYNC": "resync",
     "VERSION_UNKNOWN": "version_unknown",
 }
-#: Acknowledge type that renews a lock (KIP-1222).
-_RENEW: Final = 4
+#: Acknowledge types of a batch whose locks are only renewed (KIP-1222).
+_RENEW: Final = [4]
 
 
 def _doubt(message: Message) -> str | None:
@@ -29,34 +29,27 @@ def _doubt(message: Message) -> str | None:
     return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
 
 
-def _each(body: Any, name: str) -> Sequence[Any]:
-    """The elements of an array; none where it is null or was not read."""
-    return getattr(body, name, None) or ()
-
-
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _listed(body: Any) -> Sequence[Listed]:
-    topics = _each(body, "topics")
-    return topics and [
-        Listed((str(topic.topic_id), partition.partition_index), _batches(partition))
-        for topic in topics
-        for partition in _each(topic, "partitions")
-    ]
+# Arrays may be null.
 
 
-def _batches(partition: Any) -> list[Batch]:
+def _listed(topics: Sequence[Any]) -> list[Listed]:
     return [
-        Batch(batch.first_offset, batch.last_offset, list(batch.acknowledge_types) == [_RENEW])
-        for batch in _each(partition, "acknowledgement_batches")
+        Listed((topic.topic_id, partition.partition_index), _batches(partition.acknowledgement_batches or ()))
+        for topic in topics
+        for partition in topic.partitions or ()
     ]
 
 
-def _forgotten(body: Any) -> Sequence[Partition]:
-    topics = _each(body, "forgotten_topics_data")
-    return topics and [(str(topic.topic_id), partition) for topic in topics for partition in _each(topic, "partitions")]
+def _batches(batches: Sequence[Any]) -> list[Batch]:
+    return [Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types == _RENEW) for batch in batches]
+
+
+def _partitions(topics: Sequence[Any]) -> list[Partition]:
+    return [(topic.topic_id, partition) for topic in topics for partition in topic.partitions or ()]
 
 
 def step_of(request: Message, connection: Connection) -> Step | None:
@@ -65,8 +58,8 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     epoch = getattr(body, "share_session_epoch", UNSET)
     if not isinstance(epoch, int) or not isinstance(request.api_key, int):
         return None
-    doubt = _doubt(request)
-    return Step(
+    doubt = None if request.weird is UNSET else _doubt(request)
+    step = Step(
         connection,
         request.api_key,
         request.version if isinstance(request.version, int) else 0,
@@ -78,9 +71,13 @@ def step_of(request: Message, connection: Connection) -> Step | None:
         _text(body.member_id),
         epoch,
         doubt,
-        listed=() if doubt == "cut" else _listed(body),
-        forgotten=() if doubt == "cut" else _forgotten(body),
     )
+    if doubt != "cut":
+        if body.topics:
+            step.listed = _listed(body.topics)
+        if step.is_fetch and body.forgotten_topics_data:
+            step.forgotten = _partitions(body.forgotten_topics_data)
+    return step
 
 
 def member_of(heartbeat: Message) -> tuple[str | None, str | None, int] | None:
@@ -115,22 +112,24 @@ def answer_of(response: Message) -> Answer:
     """What the response says about the session; `error` None where it could not be read."""
     body = response.body
     error = getattr(body, "error_code", UNSET)
+    doubt = None if response.weird is UNSET else _doubt(response)
     if not isinstance(error, int):
-        return Answer(response.packet, response.time_ns, None, _doubt(response) or "cut")
-    doubt = _doubt(response)
-    acquired = () if doubt == "cut" else _acquired(body)
+        return Answer(response.packet, response.time_ns, None, doubt or "cut")
+    answer = Answer(response.packet, response.time_ns, error, doubt)
     lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
-    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
-    return Answer(response.packet, response.time_ns, error, doubt, acquired, lock_ns)
+    if isinstance(lock, int) and lock > 0:
+        answer.lock_ns = lock * 1_000_000
+    if doubt != "cut" and response.api_key == SHARE_FETCH and body.responses:
+        answer.acquired = _acquired(body.responses)
+    return answer
 
 
-def _acquired(body: Any) -> Sequence[tuple[Partition, Range]]:
-    topics = _each(body, "responses")
-    return topics and [
-        ((str(topic.topic_id), partition.partition_index), (held.first_offset, held.last_offset))
+def _acquired(topics: Sequence[Any]) -> list[tuple[Partition, Range]]:
+    return [
+        ((topic.topic_id, partition.partition_index), (held.first_offset, held.last_offset))
         for topic in topics
-        for partition in _each(topic, "partitions")
-        for held in _each(partition, "acquired_records")
+        for partition in topic.partitions or ()
+        for held in partition.acquired_records or ()
     ]
 
 
@@ -139,6 +138,4 @@ def assignment_of(response: Message) -> frozenset[Partition] | None:
     assignment = getattr(response.body, "assignment", None)
     if assignment is None or assignment is UNSET or _doubt(response) == "cut":
         return None
-    return frozenset(
-        (str(topic.topic_id), partition) for topic in _each(assignment, "topic_partitions") for partition in _each(topic, "partitions")
-    )
+    return frozenset(_partitions(assignment.topic_partitions or ()))

@@ -26,13 +26,11 @@ def is_routine(memory: Memory, step: Step) -> bool:
         and (memory.opening is None or memory.opening.connection is step.connection)
         and step.any_doubt is None
         and not memory.broker.lost
-        and _leaves_partitions(memory, step)
+        # The rules about partitions have none to look at.
+        and not step.forgotten
+        and not memory.holdings.acknowledged_only
+        and not step.duplicates
     )
-
-
-def _leaves_partitions(memory: Memory, step: Step) -> bool:
-    """Whether the rules about partitions find none to look at: forgotten, listed twice, or in the session to be acknowledged only."""
-    return not step.forgotten and not step.duplicates and not any((memory.holdings.partitions or {}).values())
 
 
 def advance(memory: Memory, step: Step) -> None:

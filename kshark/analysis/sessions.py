@@ -76,13 +76,14 @@ class Machine:
         step.connection.users[self] = None
 
     def answer(self, step: Step, answer: Answer | None) -> None:
-        """The answer to a request, or that none will come. What is pipelined behind it is the broker's turn only now."""
-        if step.settled:
-            return
-        step.settle(answer)
-        step.settled = True
-        if self._queue[-1] is step:
-            return
+        """The answer to a request, or that none will come."""
+        if not step.settled:
+            step.settle(answer)
+            if self._queue[-1] is not step:
+                self._overtake(step)
+
+    def _overtake(self, step: Step) -> None:
+        """What is pipelined behind a request is the broker's turn only with its answer."""
         behind = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
         for item in behind:
             item.arrival = max(item.arrival, step.end)
@@ -165,8 +166,7 @@ class Machine:
                 lose_sight(self.memory, doubt)
 
     def _take(self, step: Step, said: list[Verdict]) -> None:
-        if not self._exact and self.listing.only_counts and is_routine(self.memory, step):
-            self.listing.count(step)
+        if not self._exact and is_routine(self.memory, step) and self.listing.count(step):
             advance(self.memory, step)
             return
         later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -112,8 +111,7 @@ class Answer(Struct, eq=False):
     lock_ns: int = 30_000_000_000
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """A request, with its answer once it is seen; `settled` when none will come any more.
 
     `end` and `end_ns`: the last packet of the exchange, and its time.
@@ -132,17 +130,20 @@ class Call:
     doubt: str | None = None
     answer: Answer | None = None
     settled: bool = False
-    end: int = field(init=False)
-    end_ns: int = field(init=False)
+    end: int = 0
+    end_ns: int = 0
 
     def __post_init__(self) -> None:
-        self.settle(self.answer)
+        self.end, self.end_ns = self.packet, self.time_ns
+        if self.answer is not None:
+            self.settle(self.answer)
 
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""
-        self.answer = answer
-        last = self if answer is None else answer
-        self.end, self.end_ns = last.packet, last.time_ns
+        self.settled = True
+        if answer is not None:
+            self.answer = answer
+            self.end, self.end_ns = answer.packet, answer.time_ns
 
     @property
     def witness(self) -> Witness:
@@ -162,40 +163,44 @@ class Call:
         return "" if self.connection is other.connection else f" on {self.connection.client}"
 
 
-@dataclass(slots=True, eq=False)
-class Step(Call):
+class Step(Call, eq=False):
     """A ShareFetch or ShareAcknowledge."""
 
     listed: Sequence[Listed] = ()
     forgotten: Sequence[Partition] = ()
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
-    arrival: int = field(init=False)
-    kind: Kind = field(init=False)
-    reply: Reply = field(init=False)
-    is_fetch: bool = field(init=False)
-    #: Whether it asks for a new session.
-    opens: bool = field(init=False)
+    arrival: int = 0
+    kind: Kind = SUBSEQUENT
+    reply: Reply = SILENT
+    is_fetch: bool = False
+    #: Why the request, or else its answer, cannot be relied on.
+    any_doubt: str | None = None
 
     def __post_init__(self) -> None:
-        self.arrival = self.packet
-        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        if self.epoch <= 0:
+            self.kind = Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
-        self.opens = self.epoch == 0 and self.is_fetch
-        self.end, self.end_ns, self.reply = self.packet, self.time_ns, SILENT
-        if self.answer is not None:
-            self.settle(self.answer)
+        self.arrival, self.any_doubt = self.packet, self.doubt
+        Call.__post_init__(self)
 
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""
         Call.settle(self, answer)
-        reply = reply_of(None if answer is None else answer.error)
-        self.reply = FAILED if reply is UNCLEAR and self.opens and self.duplicates else reply
+        if answer is not None:
+            self.any_doubt = self.doubt or answer.doubt
+            reply = reply_of(answer.error)
+            self.reply = FAILED if reply is UNCLEAR and self.opens and self.duplicates else reply
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""
         self.listed = self.forgotten = ()
         if self.answer is not None:
             self.answer.acquired = ()
+
+    @property
+    def opens(self) -> bool:
+        """Whether it asks for a new session."""
+        return self.kind is INITIAL and self.is_fetch
 
     @property
     def is_named(self) -> bool:
@@ -211,10 +216,6 @@ class Step(Call):
     def is_trouble(self) -> bool:
         """An opening or a refusal: few of them in a healthy session's life."""
         return self.kind is INITIAL or self.refused
-
-    @property
-    def any_doubt(self) -> str | None:
-        return self.doubt or (self.answer.doubt if self.answer else None)
 
     @property
     def acknowledges(self) -> bool:

@@ -33,27 +33,21 @@ class Lost(NamedTuple):
     reason: str
 
 
-class Losses:
+class Losses(list[Lost]):
     """Holes in the order in which they were found; many become fewer that cover them."""
 
-    def __init__(self) -> None:
-        self._holes: list[Lost] = []
-
     def add(self, hole: Lost) -> None:
-        self._holes.append(hole)
-        if len(self._holes) > limits.HOLES:
-            one, two = self._holes[:2]
-            self._holes[:2] = [Lost(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
-
-    def __bool__(self) -> bool:
-        return bool(self._holes)
+        self.append(hole)
+        if len(self) > limits.HOLES:
+            one, two = self[:2]
+            self[:2] = [Lost(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
 
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""
-        return next((hole.reason for hole in self._holes if hole.first_packet < last and hole.last_packet > first), None)
+        return next((hole.reason for hole in self if hole.first_packet < last and hole.last_packet > first), None)
 
     def join(self, others: Losses) -> None:
-        for hole in others._holes:
+        for hole in others:
             self.add(hole)
 
 

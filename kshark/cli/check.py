@@ -64,7 +64,7 @@ def _check(source: Source, args: Namespace, chosen: Chosen, sink: Sink) -> Tally
         found, seen = analysed(source, args)
     else:
         analyzer = Analyzer()
-        found = [finding for page in source for event in page for finding in analyzer.feed(event) if chosen(finding)]
+        found = [finding for page in source for finding in analyzer.page(page) if chosen(finding)]
         found += filter(chosen, analyzer.close())
         seen = dict(analyzer.summary())
     found = in_packet_order(filter(source.shows, found))

@@ -39,11 +39,8 @@ def run(args: Namespace) -> int:
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
     analyzer = Analyzer(steps=args.verbose)
     for page in source:
-        for event in page:
-            for _ in analyzer.feed(event):  # findings are `kshark check`'s
-                pass
-    for _ in analyzer.close():
-        pass
+        analyzer.page(page)  # findings are `kshark check`'s
+    analyzer.close()
     sessions = [session for session in analyzer.sessions() if session.closed is None or source.tells(session.closed.time_ns)]
     if args.format == "json":
         sink.json([] if args.quiet else sessions)

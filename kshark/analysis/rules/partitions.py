@@ -11,12 +11,12 @@ from kshark.analysis.steps import Kind, Reply
 @rule("PHANTOM_SESSION_PARTITION", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
 def phantom(now: Situation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out."""
-    step, partitions = now.step, now.memory.holdings.partitions
-    if not step.is_fetch or not partitions or step.answer is None or not step.answer.acquired:
+    step, acknowledged_only = now.step, now.memory.holdings.acknowledged_only
+    if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
     assignment = now.memory.member.assignment
     for partition, _ in step.answer.acquired:
-        brought = partitions.get(partition)
+        brought = acknowledged_only.get(partition)
         if brought is None or partition in step.forgotten or (assignment and partition in assignment):
             continue
         if any(listed.partition == partition for listed in step.listed):
