@@ -8,10 +8,11 @@ Where one API's wire differs from all others, its dissector says so as an attrib
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -58,6 +59,22 @@ class _Connection:
     answers_lost: bool = False
 
 
+class Standing(NamedTuple):
+    """What a stage knows of a flow between two of its frames, in values that can be sent: another stage goes on from there (`resume`).
+
+    `open`: of each request that waits, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id, size, and
+    its body where that is a dict. The rest as in the stage itself.
+    """
+
+    client: str
+    broker: str
+    open: list[tuple[Any, ...]]
+    one_way: list[int]
+    raw: bool
+    raw_open: int
+    answers_lost: bool
+
+
 class ExchangeStage:
     """Makes Message and Exchange from Frames; passes every other event on, in its place.
 
@@ -91,6 +108,28 @@ class ExchangeStage:
         """What has come together since the last page; the pipeline asks at the end of each batch."""
         if self._page:
             yield self._flush()
+
+    def standing(self, flow: int) -> Standing | None:
+        """Where that flow stands now; None where there was none of its frames yet, or it is over."""
+        known = self._connections.get(flow)
+        if known is None:
+            return None
+        waiting = [(*_what_waits(request.message), _plain(request.message.body)) for request in known.open]
+        return Standing(known.client, known.broker, waiting, known.one_way[:], known.raw, known.raw_open, known.answers_lost)
+
+    def resume(self, standings: Iterable[tuple[Flow, Standing]]) -> None:
+        """These flows go on as if their frames before had come here; all others are new."""
+        self._connections = {}
+        for flow, at in standings:
+            state = (at.one_way, at.raw, at.raw_open, at.answers_lost)
+            known = self._connections[flow.id] = _Connection(flow, at.client, at.broker, deque(), *state)
+            for packet, packets, time_ns, key, version, correlation_id, client_id, size, body in at.open:
+                decoder = self._decoders[key << 16 | version & 0xFFFF]
+                message = Message(
+                    packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,
+                    correlation_id, client_id, UNSET, UNSET, size, body,
+                )  # fmt: skip
+                known.open.append(_Open(message, decoder, correlation_id))
 
     def _flush(self) -> list[Event]:
         self._records.fill()
@@ -327,6 +366,13 @@ class ExchangeStage:
                     self._page.append(Weird("REQUEST_UNANSWERED", "exchange", closed.packet, closed.time_ns, text, *where))
                 self._give_up(connection, request, None)
         self._page.append(closed)
+
+
+_what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+
+
+def _plain(body: Any) -> Any:
+    return body if type(body) is dict else UNSET
 
 
 def _mark(message: Message, code: str) -> None:

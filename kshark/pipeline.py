@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kshark.decoding import Decoders
-from kshark.exchange import ExchangeStage
+from kshark.exchange import ExchangeStage, Standing
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, PacketBatch, Weird
+from kshark.model import Event, Flow, PacketBatch, Weird
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
 
@@ -71,6 +71,10 @@ class Back:
             from kshark.embedding import Embedding  # what nobody shows is not even imported
 
             self.embedding = Embedding(registry, records)
+
+    def resume(self, standings: Iterable[tuple[Flow, Standing]]) -> None:
+        """The frames before were decoded elsewhere; these connections go on from where they stand, all others are new."""
+        self._exchange.resume(standings)
 
     def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         pages = self._pages(events)

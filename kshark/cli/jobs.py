@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from functools import partial
-from itertools import islice
+from pickle import PickleBuffer
 from typing import TextIO
 
 from kshark.cli.apis import registry
@@ -17,7 +17,7 @@ from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.parallel import Bytes, Crew, Crossed, Learner, Parallel, Printed, Worker, telling_names
+from kshark.parallel import Ahead, Crew, Turns, Worker
 from kshark.pipeline import Back, Options
 
 
@@ -36,19 +36,11 @@ class Captured(io.TextIOWrapper):
     def isatty(self) -> bool:
         return self._terminal
 
-    def _kept(self) -> io.BytesIO:
+    def take(self) -> bytes:
+        """What was written since the last time."""
         self.flush()
         kept = self.buffer
         assert isinstance(kept, io.BytesIO)
-        return kept
-
-    def size(self) -> int:
-        """Bytes written since the last take."""
-        return self._kept().tell()
-
-    def take(self) -> bytes:
-        """What was written since the last time."""
-        kept = self._kept()
         data = kept.getvalue()
         kept.seek(0)
         kept.truncate()
@@ -56,7 +48,7 @@ class Captured(io.TextIOWrapper):
 
 
 class Pieces:
-    """Prints messages to memory: one text, and where each message ends in it."""
+    """Prints messages to memory."""
 
     def __init__(self, args: Namespace, stream: Captured, names: TopicNames | None, file: str | None) -> None:
         from kshark.cli.read import printing
@@ -65,8 +57,6 @@ class Pieces:
         sink = Sink(stream)
         self._lines = text_lines(args, sink, names)
         self._write = printing(args, sink, self._lines)(names)
-        #: Of a page printed at once every line is a message; else these are the messages' ends.
-        self._ends: list[int] | None = [] if args.format == "text" else None
         #: JSON needs no stream: its lines are bytes, and many.
         self._json = args.format == "json"
         self._lines_of_json: list[bytes] = []
@@ -82,26 +72,18 @@ class Pieces:
                 message.file = self._file
         if self._json:
             self._lines_of_json.append(json_lines(messages))
-        elif self._ends is None:
-            self._write(messages)
         else:
-            for message in messages:
-                self._write([message])
-                self._ends.append(self._stream.size())
+            self._write(messages)
 
     def widths(self, widths: tuple[int, ...]) -> None:
         if self._lines is not None:
             self._lines.widths = widths
 
-    def made(self) -> Printed:
+    def made(self) -> PickleBuffer:
         if self._json:
-            chunks, self._lines_of_json = self._lines_of_json, []
-            return Printed.lines(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-        data = self._stream.take()
-        if self._ends is None:
-            return Printed.lines(data)
-        ends, self._ends = self._ends, []
-        return Printed.ending(data, ends)
+            pages, self._lines_of_json = self._lines_of_json, []
+            return PickleBuffer(pages[0] if len(pages) == 1 else b"".join(pages))
+        return PickleBuffer(self._stream.take())
 
 
 def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> MessageLines | None:
@@ -109,36 +91,16 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
     return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
 
 
-def printed(source: Source, args: Namespace, sink: Sink) -> Generator[list[Bytes], None, None]:
-    """Batch by batch the messages of a capture as they are to be printed; counts the source's notes.
-
-    Text shows topics by name, whoever named them: that is learned ahead. Elsewhere it is enough to watch, where it can be done again.
-    """
-    options = source.options
-    learns = options.embedded and (args.format == "text" or not source.can_be_read_again)
-    done = 0
-    try:
-        for batch in _run(source, args, sink, learns=learns):
-            done += 1
-            yield batch
-    except Crossed:
-        source.rewind()
-        yield from islice(_run(source, args, sink, learns=True), done, None)
-
-
-def _run(source: Source, args: Namespace, sink: Sink, *, learns: bool) -> Iterator[list[Bytes]]:
-    options = source.options
+def printed(source: Source, args: Namespace, sink: Sink) -> Generator[bytes | memoryview, None, None]:
+    """The messages of a capture as they are to be printed, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
-    measure = lines.measure if lines is not None and not args.quiet else None
-    learner = Learner(options, registry(args), measure) if learns else None
-    telling = telling_names(registry(args)) if options.embedded and not learns else frozenset[str]()
-    hire = partial(_hire, args, options, telling, Captured.like(sys.stdout), source.name if args.each else None)
+    ahead = Ahead(source.options, registry(args), lines.measure if lines is not None and not args.quiet else None)
+    hire = partial(_hire, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
     with Crew(args.jobs, hire) as crew:
-        for batch in Parallel(crew, learner, source.notes).run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
-            yield [] if args.quiet else batch.in_order()
+        yield from Turns(crew, ahead, source.notes).run(source.framed(), lambda: source.begin_ns, lambda: source.locate)
 
 
-def _hire(args: Namespace, options: Options, telling: frozenset[str], stream: partial[Captured], file: str | None) -> Worker:
+def _hire(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
     back = Back(options, registry(args))
     names = None if back.embedding is None else back.embedding.names
-    return Worker(back, Pieces(args, stream(), names, file), telling)
+    return Worker(back, Pieces(args, stream(), names, file))

@@ -90,8 +90,8 @@ def _print_of_many(source: Source, args: Namespace, sink: Sink) -> None:
     from kshark.cli.jobs import printed  # multiprocessing, 15 ms
 
     with closing(printed(source, args, sink)) as batches:
-        for pieces in batches:
-            sink.bytes(pieces)
+        for data in batches:
+            sink.bytes(data)
 
 
 def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> Callable[[TopicNames | None], Print]:

@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 from kshark.capture.captures import expand, open_captures
@@ -56,17 +55,6 @@ class Source:
     def tells(self, time_ns: int) -> bool:
         """Whether that moment lies behind `--since`."""
         return self._period.shows(time_ns)
-
-    def rewind(self) -> None:
-        """It is read from the start again, by `framed`."""
-        self.notes = Notes()
-        self.packets = 0
-        self._period = Period(self._args.since, self._args.until)
-
-    @property
-    def can_be_read_again(self) -> bool:
-        """Whether all files are files."""
-        return all(Path(file).is_file() for file in self.files)
 
     @property
     def begin_ns(self) -> int:

@@ -51,27 +51,22 @@ class Notes:
             self._weirds[code] += 1
             self._sizes[code] += message.size
             if code not in self._first:
-                self.first(code, example(message))
+                self._first[code] = _example(message)
 
     def _weird(self, weird: Weird) -> None:
         self._weirds[weird.code] += 1
         self._sizes[weird.code] += weird.size
         if weird.code not in self._first:
-            self.first(weird.code, example(weird))
-
-    def first(self, code: str, text: str) -> None:
-        """Keeps that as the code's example, unless there is one."""
-        self._first.setdefault(code, text)
-
-    def codes(self) -> set[str]:
-        """The codes that were counted."""
-        return self._weirds.keys() - ()
+            self._first[weird.code] = _example(weird)
 
     def join(self, other: Notes) -> None:
-        """Adds what another process counted of messages and weirds; which example is the first one it cannot know."""
+        """Adds what another process counted of later pages."""
         self.messages += other.messages
+        self.flows.update(other.flows)
+        self.bytes.update(other.bytes)
         self._weirds.update(other._weirds)
         self._sizes.update(other._sizes)
+        self._first = other._first | self._first
 
     def lines(self) -> Iterator[Line]:
         """Nothing where nothing is worth a note: every connection was Kafka, and whole."""
@@ -99,7 +94,7 @@ class Notes:
         return line
 
 
-def example(event: Message | Weird) -> str:
+def _example(event: Message | Weird) -> str:
     """Where something odd was seen."""
     if isinstance(event, Message):
         return f"packet {event.packet}" + (f" ({event.api})" if isinstance(event.api, str) else "")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from kshark.output.jsonlines import json_lines
 from kshark.output.spans import Line, plain
-
-#: Pieces that are written one by one; more are joined first.
-_FEW: Final = 16
 
 
 class Sink:
@@ -39,11 +36,10 @@ class Sink:
             self._stream.buffer.write(json_lines(objects))
             self._stream.flush()
 
-    def bytes(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """What other sinks of the same kind have written."""
+    def bytes(self, data: bytes | memoryview) -> None:
+        """What another sink of the same kind has written."""
         self._stream.flush()
-        for piece in pieces if len(pieces) < _FEW else [b"".join(pieces)]:
-            self._stream.buffer.write(piece)
+        self._stream.buffer.write(data)
         self._stream.flush()
 
     def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:
