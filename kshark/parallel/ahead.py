@@ -7,7 +7,7 @@ a message. (To search the bytes for these topics' names instead of reading bodie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -49,8 +49,9 @@ class Ahead:
         self._embedding = Embedding(registry, self._records) if options.embedded else None
         self._measure = measure
         self._widths: tuple[int, ...] | None = None
-        #: Where bodies hold records, by API and direction.
-        self._places: dict[tuple[Any, str], list[Place]] = {}
+        #: Where bodies hold records, by API.
+        self._in_requests: dict[Any, list[Place]] = {}
+        self._in_responses: dict[Any, list[Place]] = {}
 
     @property
     def names(self) -> int:
@@ -82,31 +83,30 @@ class Ahead:
         for event in page:
             if type(event) is Message:
                 message: Message | None = event if event.kind == "request" else None
+                known = self._in_requests
             elif type(event) is Exchange:
                 message = event.response
+                known = self._in_responses
             else:
                 continue
-            if message is not None and message.body is not UNSET and message.body is not None and self._teaches(message, embedding):
+            if message is None or message.body is UNSET or message.body is None:
+                continue
+            places = known.get(message.api_key)
+            if places is None:
+                places = known[message.api_key] = records_of(self._registry, message)
+            if not places or self._teach(places, message, embedding.names.known):
                 embedding.open([event])
 
-    def _teaches(self, message: Message, embedding: Embedding) -> bool:
-        """Whether what a body holds may teach; its records are opened then."""
-        key: Any = (message.api_key, message.kind)
-        places = self._places.get(key)
-        if places is None:
-            places = self._places[key] = records_of(self._registry, *key)
-        if not places:
-            return True
-        topics = [topic for place in places for topic in self._teaching(place, message.body, embedding.names.known)]
-        for place, topic in topics:
-            self._records.open(message, values(topic, place.way[1:]))
-        return bool(topics)
-
-    def _teaching(self, place: Place, body: Any, names: Mapping[str, str]) -> Iterator[tuple[Place, Any]]:
-        """The body's topics whose records teach."""
-        for topic in getattr(body, place.way[0], None) or ():
-            for by in place.by:
-                value = getattr(topic, by, None)
-                if value and names.get(value, value) in self._topics:
-                    yield place, topic
-                    break
+    def _teach(self, places: list[Place], message: Message, names: Mapping[str, str]) -> bool:
+        """Whether records there are of topics whose records teach; they are opened then."""
+        topics = self._topics
+        found: list[Any] = []
+        for place in places:
+            for topic in getattr(message.body, place.way[0], None) or ():
+                for by in place.by:
+                    value = getattr(topic, by, None)
+                    if value and names.get(value, value) in topics:
+                        found += values(topic, place.way[1:])
+        if found:
+            self._records.open(message, found)
+        return bool(found)

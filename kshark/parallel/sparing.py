@@ -87,9 +87,10 @@ class SparingDecoders(Decoders):
         return any(_is_whole(place) or _logs(place) or _pairs(place) for place in self._registry.places(key, kind))
 
 
-def records_of(registry: Registry, key: int, kind: str) -> list[Place]:
-    """The places of that API's bodies that hold records."""
-    return [place for place in registry.places(key, kind) if _logs(place)]
+def records_of(registry: Registry, message: Message) -> list[Place]:
+    """The places of such a message's body that hold records."""
+    key = message.api_key
+    return [place for place in registry.places(key, message.kind) if _logs(place)] if isinstance(key, int) else []
 
 
 def _passed_over(body: Body) -> Body:

@@ -1,0 +1,254 @@
+"""Batches of one time line, each decoded by whoever has the fewest to do: together they say what one process says of the whole."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from struct import pack
+from typing import Any
+
+import msgspec
+import pytest
+
+from dissectors.embedded import cluster_topics
+from dissectors.embedded.consumer_protocol import SUBSCRIPTION
+from kshark import limits
+from kshark.model import Event, Message, PacketBatch
+from kshark.output.notes import Notes
+from kshark.output.spans import plain
+from kshark.parallel import ALWAYS, Ahead, Turns, Worker
+from kshark.pipeline import Back, Front, Options
+from tests.embedding import REGISTRY, batch_of, numbered, prefixed, request_frame, response_frame
+from tests.packets import Packet, Tcp, Wire, batch
+from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
+from tests.shared import CAPTURES, SHARED
+
+BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
+ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
+EVERYTHING = {**MUTATIONS, "anything": anything}
+ASKED = (
+    Options(embedded=True),
+    Options(embedded=True, records=False),
+    Options(embedded=True, records="headers", payload=False),
+    Options(),
+    Options(bodies=frozenset()),
+)
+WINDOW = 600
+ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
+
+
+class Bodies:
+    """Makes bytes that keep everything messages say."""
+
+    def __init__(self) -> None:
+        self._made: list[bytes] = []
+
+    def page(self, page: list[Event], since_ns: int) -> None:
+        self._made += [msgspec.msgpack.encode(event) for event in page if isinstance(event, Message) and event.time_ns >= since_ns]
+
+    def widths(self, widths: tuple[int, ...]) -> None:
+        raise AssertionError("nobody measures")
+
+    def made(self) -> list[bytes]:
+        made, self._made = self._made, []
+        return made
+
+
+class Crowd:
+    """Workers in this process; what they are sent, and send back, is pickled as on its way to others. Which results are there is chance."""
+
+    def __init__(self, jobs: int, options: Options, random: Random) -> None:
+        self.jobs = jobs
+        self._workers = [Worker(Back(options, REGISTRY), Bodies()) for _ in range(jobs)]
+        self._made: list[deque[bytes]] = [deque() for _ in range(jobs)]
+        self._random = random
+
+    def send(self, worker: int, item: Any) -> None:
+        made = self._workers[worker].take(pickle.loads(pickle.dumps(item, 5)))
+        self._made[worker].append(pickle.dumps(made))
+
+    def ready(self, worker: int) -> bool:
+        return self._random.random() < 0.5
+
+    def receive(self, worker: int) -> Any:
+        return pickle.loads(self._made[worker].popleft())
+
+
+Said = tuple[list[bytes], list[str]]
+
+
+def framed(batches: Iterable[PacketBatch], options: Options) -> Iterable[list[Event]]:
+    front = Front(options, REGISTRY)
+    for item in batches:
+        yield front.feed(item)
+    yield front.close()
+
+
+def alone(batches: Iterable[PacketBatch], options: Options) -> Said:
+    """Messages, and notes on the capture, as one process has them."""
+    back, bodies, notes = Back(options, REGISTRY), Bodies(), Notes()
+    for events in framed(batches, options):
+        for page in back.feed(events):
+            notes.add(page)
+            bodies.page(page, ALWAYS)
+    return bodies.made(), [plain(line) for line in notes.lines()]
+
+
+def together(batches: Iterable[PacketBatch], options: Options, random: Random) -> Said:
+    """The same of two or three."""
+    notes = Notes()
+    crowd: Any = Crowd(random.choice((2, 3)), options, random)
+    run = Turns(crowd, Ahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
+    return [message for made in run for message in made], [plain(line) for line in notes.lines()]
+
+
+def assert_they_agree(packets: list[Packet], random: Random, options: Options | None = None) -> None:
+    batches, options = batches_of(packets, random), options or random.choice(ASKED)
+    assert together(batches, options, random) == alone(batches, options)
+
+
+# -- captures
+
+
+def window(packets: list[Packet], random: Random) -> list[Packet]:
+    at = random.randrange(max(1, len(packets) - WINDOW))
+    return packets[at : at + WINDOW]
+
+
+@pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
+def test_of_captures_as_they_are(capture: Path) -> None:
+    random = Random(capture.name)
+    assert_they_agree(window(packets_of(capture), random), random)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_of_captures_with(name: str) -> None:
+    random = Random(name)
+    capture = random.choice(BUNDLED)
+    assert_they_agree(EVERYTHING[name](window(packets_of(capture), random), random), random)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("capture", ALL, ids=lambda path: path.name)
+def test_of_all_captures_damaged(capture: Path, seed: int) -> None:
+    random = Random(f"{capture.name} {seed}")
+    packets = packets_of(capture)[: 20 * WINDOW]
+    assert_they_agree(EVERYTHING[random.choice(list(EVERYTHING))](packets, random) if seed else packets, random)
+
+
+# -- what a batch needs of those before it
+
+
+def asked(tcp: Tcp, frame: bytes) -> None:
+    tcp.client(pack(">i", len(frame)) + frame)
+
+
+def answered(tcp: Tcp, frame: bytes) -> None:
+    tcp.broker(pack(">i", len(frame)) + frame)
+
+
+def apart(*packets: list[Packet]) -> list[PacketBatch]:
+    """A batch for each list of packets."""
+    numbers = [1 + sum(map(len, packets[:at])) for at in range(len(packets))]
+    return [batch(each, number) for each, number in zip(packets, numbers, strict=True)]
+
+
+def cut(wire: Wire) -> list[list[Packet]]:
+    """Every packet is a batch."""
+    return [[packet] for packet in wire.packets]
+
+
+def both(wire: Wire, options: Options = ASKED[0]) -> list[dict[str, Any]]:
+    """The messages, of which both ways say the same."""
+    batches = apart(*cut(wire))
+    said = together(batches, options, Random(1))
+    assert said == alone(batches, options)
+    return [msgspec.msgpack.decode(message) for message in said[0]]
+
+
+def test_an_answer_finds_its_request_in_an_earlier_batch() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for correlation_id in (1, 2, 3):
+        asked(tcp, request_frame(18, 3, {"client_software_name": "x", "client_software_version": "1"}, correlation_id=correlation_id))
+    for correlation_id in (1, 3, 2):
+        answered(tcp, response_frame(18, 3, {}, correlation_id=correlation_id))
+    last = both(wire)[3:]
+    assert [(message["api"], message["correlation_id"]) for message in last] == [("ApiVersions", 1), ("ApiVersions", 3), ("ApiVersions", 2)]
+    assert [message["weird"] for message in last if "weird" in message] == [["RESPONSE_OUT_OF_ORDER"]]
+    assert all(message["latency_ns"] > 0 for message in last)
+
+
+def test_what_an_answers_bytes_are_is_told_by_its_request() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    offer = prefixed(SUBSCRIPTION, 1, topics=["orders"])
+    asked(tcp, request_frame(11, 5, {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]}))
+    answered(tcp, response_frame(11, 5, {"members": [{"member_id": "m", "metadata": offer}]}))
+    answer = both(wire)[1]
+    assert answer["body"]["members"][0]["metadata_decoded"]["data"]["topics"] == ["orders"]
+
+
+def test_a_message_inside_an_answer_is_told_by_its_request() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    inner = request_frame(19, 7, {"topics": []})
+    asked(tcp, request_frame(58, 0, {"request_data": inner, "client_host_address": b"\x0a\0\0\1"}))
+    answered(tcp, response_frame(58, 0, {"response_data": response_frame(19, 7, {"topics": []})}))
+    answer = both(wire)[1]
+    assert answer["body"]["response_data_decoded"]["api"] == "CreateTopics"
+
+
+def test_raw_tokens_go_on_in_the_next_batch() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    asked(tcp, request_frame(17, 0, {"mechanism": "PLAIN"}))
+    answered(tcp, response_frame(17, 0, {"error_code": 0, "mechanisms": ["PLAIN"]}))
+    asked(tcp, b"\0user\0password")
+    answered(tcp, b"")
+    asked(tcp, request_frame(3, 1, {"topics": None}, correlation_id=2))
+    said = both(wire)
+    assert [message.get("weird") for message in said[2:4]] == [["RAW_TOKEN"], ["RAW_TOKEN"]]
+    assert said[4]["api"] == "Metadata"
+
+
+def test_names_told_in_one_batch_are_known_in_the_next() -> None:
+    wire = Wire()
+    tcp, other = Tcp(wire).open(), Tcp(wire, source="10.0.0.2:50000").open()
+    asked(tcp, request_frame(3, 12, {"topics": None}))
+    answered(tcp, response_frame(3, 12, {"topics": [{"name": "__cluster_metadata", "topic_id": ORDERS}]}))
+    records = batch_of((None, numbered(2, cluster_topics.TOPIC, name="t", topic_id=ORDERS)))
+    asked(other, request_frame(1, 13, {"max_wait_ms": 1}))
+    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": records}
+    answered(other, response_frame(1, 13, {"responses": [{"topic_id": ORDERS, "partitions": [partition]}]}))
+    (record,) = both(wire)[3]["body"]["responses"][0]["partitions"][0]["records"]["batches"][0]["records"]
+    assert record["value_decoded"]["data"]["name"] == "t"
+
+
+def test_names_that_records_told_are_known_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TOPICS", 3)
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    ids = ["A" * 21 + letter for letter in "gwA"]
+    for number, topic_id in enumerate(ids[:2]):
+        name = ("__consumer_offsets", "orders")[number]
+        records = batch_of((None, numbered(2, cluster_topics.TOPIC, name=name, topic_id=topic_id)))
+        asked(tcp, request_frame(1, 12, {"max_wait_ms": 1}, correlation_id=number))
+        partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": records}
+        told = {"responses": [{"topic": "__cluster_metadata", "partitions": [partition]}]}
+        answered(tcp, response_frame(1, 12, told, correlation_id=number))
+    asked(tcp, request_frame(3, 12, {"topics": None}, correlation_id=9))
+    answered(tcp, response_frame(3, 12, {"topics": [{"name": "beyond", "topic_id": ORDERS}]}, correlation_id=9))
+    batches = apart(*cut(wire))
+    assert any("NAMES_LIMIT" in line for line in together(batches, ASKED[0], Random(1))[1])
+    both(wire)
+
+
+def test_batches_that_hold_nothing_are_nobodys() -> None:
+    wire = Wire()
+    Tcp(wire).open()
+    assert both(wire) == []
