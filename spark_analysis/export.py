@@ -70,4 +70,5 @@ def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Op
         tables.add(rows.page(page))
         tables.add(rows.page([finding for event in page for finding in analyzer.feed(event)]))
     tables.add(rows.page(analyzer.close()))
+    tables.add(rows.rest())
     return tables.close()

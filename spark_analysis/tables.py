@@ -7,7 +7,7 @@ of their own (`--each`) share nothing: each has its own tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,7 +18,7 @@ import pyarrow as pa
 from kshark.errors import Error
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Options
-from kshark.tables import TABLES, Row, Rows
+from kshark.tables import TABLES, Block, Rows
 from kshark.tables.captures import capture_names
 from spark_analysis.shard import sharded_pages
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: What the analysis stands on.
 NEEDED: Final = ("exchanges", "flows", "weirds")
-#: Rows that a task hands to Spark at a time.
-ROWS: Final = 4096
 #: Bytes of captures for which one task is enough.
 TASK_BYTES: Final = 64 << 20
 
@@ -92,28 +90,23 @@ def _decoder(tasks: list[Task], options: Options) -> Callable[[Iterator[pa.Recor
 
 def _decode(task: Task, options: Options) -> Iterator[pa.RecordBatch]:
     rows = Rows(task.capture)
-    pending: dict[str, list[Row]] = {name: [] for name in NEEDED}
     for page in sharded_pages(task.files, options, task.shard, task.shards):
-        for name, found in rows.page(page):
-            if name in pending:
-                pending[name] += found
-        for name, held in pending.items():
-            if len(held) >= ROWS:
-                yield packed(name, held)
-                pending[name] = []
-    for name, held in pending.items():
-        if held:
-            yield packed(name, held)
+        yield from _packed(rows.page(page))
+    yield from _packed(rows.rest())
 
 
-def packed(table: str | None = None, rows: Sequence[Row] = (), fault: str | None = None) -> pa.RecordBatch:
+def _packed(blocks: Iterable[tuple[str, Block]]) -> Iterator[pa.RecordBatch]:
+    return (packed(name, block) for name, block in blocks if name in NEEDED)
+
+
+def packed(table: str | None = None, block: Block | None = None, fault: str | None = None) -> pa.RecordBatch:
     """Rows of one table, or a fault, in the shape of `decoded`."""
-    length = len(rows) or 1
+    length = 1 if block is None else len(block)
     columns = [pa.array([fault] * length, pa.string())]
     for name in NEEDED:
         schema = arrow_schema(TABLES[name])
-        if name == table:
-            columns.append(pa.StructArray.from_arrays(record_batch(schema, rows).columns, fields=list(schema)))
+        if block is not None and name == table:
+            columns.append(pa.StructArray.from_arrays(record_batch(schema, block).columns, fields=list(schema)))
         else:
             columns.append(pa.nulls(length, pa.struct(list(schema))))
     return pa.RecordBatch.from_arrays(columns, ["fault", *NEEDED])

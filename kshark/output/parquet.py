@@ -8,26 +8,28 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import MetaPathFinder
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import UNSET
+from numpy.typing import NDArray
 
 from kshark import __version__
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
-from kshark.tables import TABLES, Column, Row, Rows, Table
+from kshark.tables import COMMON, TABLES, Block, Column, Rows, Table
+from kshark.tables.blocks import Cells, Texts
 from kshark.tables.captures import capture_names
 from kshark.tables.types import Array, Struct, Type, parse_type
 
 MANIFEST: Final = "manifest.json"
 #: Version of the manifest's own shape.
 FORMAT: Final = 1
-#: Rows or bytes that are turned into columns at a time, and that make a row group.
-CHUNK_ROWS: Final = 1024
-CHUNK_BYTES: Final = 4 << 20
+#: Rows or bytes that make a row group.
 GROUP_ROWS: Final = 256 << 10
 GROUP_BYTES: Final = 8 << 20
 #: Bytes of columns that wait for their group, over all tables.
@@ -43,6 +45,9 @@ _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "timestamp": lambda: pa.timestamp("us", "UTC"),
 }
 _INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
+#: The common columns that a row's connection tells.
+_CODED: Final = pa.dictionary(pa.int32(), pa.string())
+_NAMES: Final = ("capture", "flow_id", "broker", "client")
 
 
 def arrow_type(type: Type) -> pa.DataType:
@@ -62,29 +67,74 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema(fields, metadata={"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)})
 
 
-def record_batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows as columns; structs inside rows may be tuples."""
-    if not rows:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays([_column(cells, field.type) for cells, field in zip(columns, schema, strict=True)], schema=schema)
+def coded(schema: pa.Schema) -> pa.Schema:
+    """The schema with the names of connections as numbers into a list: Parquet stores them so, and is spared to look for equal ones."""
+    return pa.schema([field.with_type(_CODED) if field.name in _NAMES else field for field in schema])
 
 
-def _column(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
+def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
+    """A block of the table's rows in Arrow; the schema is `coded` or as it is."""
+    common = _common(block)
+    arrays = [common[column.name] for column in COMMON]
+    arrays = [array if array.type == field.type else array.dictionary_decode() for array, field in zip(arrays, schema, strict=False)]
+    arrays += [_column(cells, field.type, len(block)) for cells, field in zip(block.own, list(schema)[len(COMMON) :], strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _common(block: Block) -> dict[str, pa.Array]:
+    """The common columns by name; connections are few, their names are converted once."""
+    numbers = {where: number for number, where in enumerate(dict.fromkeys(block.where))}
+    of_rows = np.array([numbers[where] for where in block.where], np.int32)
+    names = {name: _coded([getattr(where, name) for where in numbers], of_rows) for name in _NAMES}
+    ts_ns = np.array(block.time_ns, np.int64)
+    ts = pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"))
+    return {**names, "packet": pa.array(block.packet, pa.int64()), "ts": ts, "ts_ns": pa.array(ts_ns)}
+
+
+def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.DictionaryArray:
+    """Names, some of them equal or null, of which each row has one: Parquet's writer takes dictionaries without equals and nulls only."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
+    codes = np.array([-1 if name is None else numbers[name] for name in names], np.int32)[of_rows]
+    indices = pa.array(codes, mask=codes < 0) if None in names else pa.array(codes)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(numbers), pa.string()))
+
+
+def _column(cells: Cells, type: pa.DataType, length: int) -> pa.Array:
     """A column; an array of structs is built from its flat fields, which Arrow takes five times faster than dicts."""
-    if not (pa.types.is_list(type) and pa.types.is_struct(type.value_type)):
+    if cells is None:
+        return pa.nulls(length, type)
+    if isinstance(cells, Texts):
+        return _texts(cells)
+    if pa.types.is_list(type) and pa.types.is_struct(type.value_type):
+        return _structs(cells, type)
+    try:
         return pa.array(cells, type)
-    offsets, flat, at = [], [], 0
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # an UNSET; they are rare, and to look for them takes as long as the conversion
+        return pa.array([None if cell is UNSET else cell for cell in cells], type)
+
+
+def _structs(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
+    begins, flat, at = [], [], 0
     for cell in cells:
-        offsets.append(None if cell is None else at)
+        begins.append(None if cell is None else at)
         if cell:
             flat.extend(cell)
             at += len(cell)
-    offsets.append(at)
+    begins.append(at)
     fields = list(type.value_type)
     members = list(zip(*flat, strict=True)) if flat else [()] * len(fields)
-    struct = pa.StructArray.from_arrays([_column(member, field.type) for member, field in zip(members, fields, strict=True)], fields=fields)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=type)
+    struct = pa.StructArray.from_arrays(
+        [_column(member, field.type, len(flat)) for member, field in zip(members, fields, strict=True)], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array(begins, pa.int32()), struct, type=type)
+
+
+def _texts(texts: Texts) -> pa.Array:
+    """Strings that lie where they were encoded: as a list of bytes first, which makes offsets and nulls of where they begin."""
+    data = pa.py_buffer(texts.data)
+    lists = pa.ListArray.from_arrays(pa.array(texts.begins, pa.int32()), pa.UInt8Array.from_buffers(pa.uint8(), data.size, [None, data]))
+    nulls, offsets = lists.buffers()[:2]
+    return pa.StringArray.from_buffers(len(lists), offsets, data, nulls, lists.null_count)
 
 
 def _is_wide(column: Column) -> bool:
@@ -119,37 +169,27 @@ class TableFile:
         self._part = part
         self._path = folder / table.name / f"part-{part:05}.parquet"
         self._unfinished = self._path.with_name(f".{self._path.name}.unfinished")
-        self._schema = arrow_schema(table)
+        self._metadata = arrow_schema(table).metadata
+        self._schema = coded(arrow_schema(table))
         self._columns = table.columns
-        self._wide = [at for at, column in enumerate(table.columns) if _is_wide(column)]
         self._writer: pq.ParquetWriter | None = None
-        self._pending: list[Row] = []
-        self._pending_bytes = 0
         self._chunks: list[pa.RecordBatch] = []
         self._chunk_rows = 0
         #: Bytes of the columns that wait for their group.
         self.held_bytes = 0
 
-    def add(self, rows: Sequence[Row]) -> None:
-        self._pending += rows
-        for column in self._wide:
-            self._pending_bytes += sum(map(len, filter(None, map(itemgetter(column), rows))))
-        if len(self._pending) >= CHUNK_ROWS or self._pending_bytes >= CHUNK_BYTES:
-            self._to_columns()
-
-    def _to_columns(self) -> None:
-        chunk = record_batch(self._schema, self._pending)
+    def add(self, block: Block) -> None:
+        chunk = record_batch(self._schema, block)
         self._chunks.append(chunk)
         self._chunk_rows += len(chunk)
         self.held_bytes += chunk.nbytes
-        self._pending, self._pending_bytes = [], 0
         if self._chunk_rows >= GROUP_ROWS or self.held_bytes >= GROUP_BYTES:
             self.to_group()
 
     def to_group(self) -> pq.ParquetWriter:
         """Writes the columns that wait as a row group."""
         writer = self._writer = self._writer or self._open()
-        writer.write_table(pa.Table.from_batches(self._chunks, self._schema), row_group_size=GROUP_ROWS)
+        writer.write_table(pa.Table.from_batches(self._chunks, self._schema).unify_dictionaries(), row_group_size=GROUP_ROWS)
         self.rows += self._chunk_rows
         self._chunks, self._chunk_rows, self.held_bytes = [], 0, 0
         return writer
@@ -164,12 +204,14 @@ class TableFile:
             use_dictionary=[column.name for column in self._columns if column.type == "string" and not _is_wide(column)],
             column_encoding={column.name: "DELTA_BINARY_PACKED" for column in self._columns if column.type in _INTEGERS},
             write_page_index=True,
+            store_schema=False,  # it would say that names of connections are not strings
         )
 
     def close(self) -> None:
-        self._to_columns()
         if self.rows or self._chunk_rows or self._part == 0:
-            self.to_group().close()
+            writer = self.to_group()
+            writer.add_key_value_metadata(self._metadata)
+            writer.close()
             os.replace(self._unfinished, self._path)
 
 
@@ -180,9 +222,9 @@ class TableFiles:
         names = [name for name in TABLES if records or name != "records"]
         self._files = {name: TableFile(folder, TABLES[name], part) for name in names}
 
-    def add(self, page: Iterable[tuple[str, Sequence[Row]]]) -> None:
-        for name, rows in page:
-            self._files[name].add(rows)
+    def add(self, page: Iterable[tuple[str, Block]]) -> None:
+        for name, block in page:
+            self._files[name].add(block)
             while sum([file.held_bytes for file in self._files.values()]) > HELD_BYTES:
                 max(self._files.values(), key=attrgetter("held_bytes")).to_group()
 
@@ -208,15 +250,14 @@ class ParquetWriter:
         self._folder = Path(folder)
         self._captures = captures
         self._names = iter(capture_names(captures))
-        self._records = records
         prepare(self._folder)
         pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
         self._files = TableFiles(self._folder, records=records)
-        self._rows = Rows("")
+        self._rows = Rows("", records=records)
 
     def begin(self) -> None:
         """The next capture's events follow."""
-        self._rows = Rows(next(self._names), records=self._records)
+        self._rows.begin(next(self._names))
 
     def feed(self, event: Event | Finding) -> None:
         self.page((event,))
@@ -225,12 +266,13 @@ class ParquetWriter:
         self._files.add(self._rows.page(events))
 
     def findings(self, findings: Iterable[Finding]) -> None:
-        """One by one: how many come at once, which is chance, does not decide where a chunk ends."""
+        """One by one: how many come at once, which is chance, does not decide where a block ends."""
         for finding in findings:
-            self.page([finding])
+            self.page((finding,))
 
     def close(self) -> dict[str, int]:
         """Ends the files and writes the manifest; gives the number of rows of each table."""
+        self._files.add(self._rows.rest())
         counts = self._files.close()
         write_manifest(self._folder, self._captures, counts)
         return counts

@@ -8,9 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from kshark.model import Message
+from kshark.model import Exchange, Message
 from kshark.records import Batch, Record, RecordsField
-from kshark.tables.fields import Held, Row, value
+from kshark.tables.blocks import Row, Where
+from kshark.tables.fields import value
+from kshark.tables.held import Held
 from kshark.tables.names import Names
 
 
@@ -24,15 +26,12 @@ class _Place(NamedTuple):
     records: str
 
 
-_REQUESTS: Final = {0: _Place("topic_data", "partition_data", "name", "index", "records")}
-_RESPONSES: Final = {
-    1: _Place("responses", "partitions", "topic", "partition_index", "records"),
-    59: _Place("topics", "partitions", "name", "index", "unaligned_records"),
-    78: _Place("responses", "partitions", "topic", "partition_index", "records"),
-}
-#: APIs whose requests, and whose responses, carry records.
-PRODUCE: Final = frozenset(_REQUESTS)
-FETCH: Final = frozenset(_RESPONSES)
+_PRODUCED: Final = _Place("topic_data", "partition_data", "name", "index", "records")
+_FETCHED: Final = _Place("responses", "partitions", "topic", "partition_index", "records")
+_SNAPSHOT: Final = _Place("topics", "partitions", "name", "index", "unaligned_records")
+#: Requests, and responses, that carry records, by API key.
+PRODUCE: Final[dict[Any, _Place]] = {0: _PRODUCED}
+FETCH: Final[dict[Any, _Place]] = {1: _FETCHED, 59: _SNAPSHOT, 78: _FETCHED}
 
 _IN_A_BATCH: Final = (
     "base_offset",
@@ -56,30 +55,33 @@ _IN_A_RECORD: Final = ("offset", "timestamp", "key", "value", "headers")
 _batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
 
-def add(held: Held, common: Row, message: Message, names: Names, *, records: bool) -> list[RecordsField]:
-    """Adds to `record_batches` what one message carries, and to `records` where asked for; gives the fields that were opened."""
-    key: Any = message.api_key
-    place = (_REQUESTS if message.kind == "request" else _RESPONSES).get(key)
-    if place is None:
-        return []
-    opened = []
-    here = (*common, message.correlation_id)
-    batches = held["record_batches"]
+def add_produced(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+    """Adds the batches of a request to `record_batches`, and to `records` where asked for."""
+    _add(held, names, where, request, PRODUCE[request.api_key])
+
+
+def add_fetched(held: Held, names: Names, where: Where, response: Message, exchange: Exchange) -> None:
+    """Adds the batches of a response in the same way."""
+    _add(held, names, where, response, FETCH[response.api_key])
+
+
+def _add(held: Held, names: Names, where: Where, message: Message, place: _Place) -> None:
+    here = (where, message.packet, message.time_ns, message.correlation_id)
+    batches = held.rows["record_batches"]
     for topic in getattr(message.body, place.topics, None) or ():
-        topic_id = value(topic, "topic_id")
+        topic_id = getattr(topic, "topic_id", None)
         name = value(topic, place.topic) or names.topic(topic_id)
         for partition in getattr(topic, place.partitions, None) or ():
             field = getattr(partition, place.records, None)
             if not isinstance(field, RecordsField) or isinstance(field.batches, UnsetType):
                 continue
-            opened.append(field)
-            where = (topic_id, name, value(partition, place.partition))
-            place_of_batch = (*here, message.api, *where)
+            held.opened.append(field)
+            index = getattr(partition, place.partition, None)
+            of_batch = (*here, message.api, topic_id, name, index)
             for batch in field.batches:
-                batches.append(place_of_batch + (_batch(batch) if type(batch) is Batch else _other_batch(batch)))
-                if records:
-                    held["records"] += [(*here, *where, *_record(record)) for record in batch.records]
-    return opened
+                batches.append(of_batch + (_batch(batch) if type(batch) is Batch else _other_batch(batch)))
+                if held.with_records:
+                    held.rows["records"] += [(*here, topic_id, name, index, *_record(record)) for record in batch.records]
 
 
 def _other_batch(batch: Any) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kshark.model import Closed, Exchange, Flow, HalfClosed, Message
-from kshark.tables.fields import Row
+from kshark.tables.blocks import Row, Where
 from kshark.tables.names import Node
 
 
@@ -16,6 +16,8 @@ class Connection:
     flow: Flow
     capture: str
     flow_id: str
+    #: As its messages name it; None until the first one.
+    where: Where | None = None
     #: Place of the next event among those of the flow.
     position: int = 0
     #: Place of each request that waits for its exchange, by the identity of its message.
@@ -26,17 +28,22 @@ class Connection:
     first_request: int | None = None
     last_request: int | None = None
     first_response: int | None = None
-    #: Exchanges without an answer, until the event behind them tells with which packet they were given up.
+    #: Exchanges without an answer, until the event behind them tells with which packet they were given up; places of request and exchange.
     given_up: list[tuple[Exchange, int | None, int]] = field(default_factory=list)
 
     def next(self) -> int:
         self.position += 1
         return self.position - 1
 
-    def common(self, message: Message) -> Row:
-        """The columns that every table begins with (kshark.tables.columns.COMMON)."""
-        time_ns = message.time_ns
-        return (self.capture, self.flow_id, message.packet, message.broker, message.client, time_ns // 1000, time_ns)
+    def named(self, message: Message) -> Where:
+        """Its ends as its messages name them, which are all of one mind."""
+        if self.where is None:
+            self.where = Where(self.capture, self.flow_id, message.broker, message.client)
+        return self.where
+
+    def now(self) -> Where:
+        """Its ends as they are known now: which one is the client may become known later."""
+        return Where(self.capture, self.flow_id, self.flow.broker, self.flow.client)
 
     def direction(self, side: int | None) -> str | None:
         if side is None:
@@ -48,12 +55,8 @@ class Connection:
         flow, half = self.flow, self.half_closed
         client = 0 if flow.ends[0] == flow.client else 1
         return (
-            self.capture,
-            self.flow_id,
+            self.now(),
             flow.first_packet,
-            flow.broker,
-            flow.client,
-            flow.first_time_ns // 1000,
             flow.first_time_ns,
             node and node.node_id,
             node and node.listener,

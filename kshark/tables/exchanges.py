@@ -1,110 +1,95 @@
-"""A request with its response as a row of `exchanges`."""
+"""Requests with their responses as columns of `exchanges`: the one table that has a row for each of them, so it is made without rows."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, cast
 
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from kshark.model import Exchange, Message
 from kshark.records import RecordsField
-from kshark.tables.fields import Row
+from kshark.tables.blocks import Block, Cells, Texts, Where
 
-_JSON: Final = msgspec.json.Encoder()
+#: An exchange that is complete, its connection, and the columns that its messages do not tell: request_position, position,
+#: given_up_packet, after_request_packet.
+Complete = tuple[Exchange, Where, int | None, int, int | None, int | None]
 
-#: request_position, response_position, position, given_up_packet, after_request_packet.
-Places = tuple[int | None, int | None, int, int | None, int | None]
+#: Bytes of messages in one block. JSON takes less than a hundred bytes for one, and a column of it at most 2 GB.
+BYTES: Final = 16 << 20
 
-
-def row(common: Row, where: Message, exchange: Exchange, texts: tuple[str | None, str | None], places: Places) -> Row:
-    """`where` is the message whose place the row has, `texts` are both bodies as JSON."""
-    asked, answered = exchange.request, exchange.response
-    api, client_id = where.api, where.client_id
-    asked_packet, asked_ns, asked_size, group_id, member_id, asked_first, asked_weird = _NOT_ASKED if asked is None else _asked(asked)
-    packet, ns, latency_ns, size, error_code, throttle_time_ms, first, weird = _NOT_ANSWERED if answered is None else _answered(answered)
-    return (
-        *common,
-        None if where.api_key is UNSET else where.api_key,
-        None if api is UNSET else api,
-        None if where.version is UNSET else where.version,
-        None if where.correlation_id is UNSET else where.correlation_id,
-        None if client_id is UNSET else client_id,
-        asked_packet,
-        packet,
-        asked_ns,
-        ns,
-        latency_ns,
-        asked_size,
-        size,
-        exchange.outcome,
-        error_code,
-        throttle_time_ms,
-        group_id,
-        member_id,
-        *texts,
-        asked_first,
-        first,
-        asked_weird,
-        weird,
-        *places,
-    )
+#: Stands for the message that an exchange lacks: all its cells are null.
+_LACKING: Final = cast("Any", Message)(
+    packet=None, packets=UNSET, time_ns=None, flow=None, client=None, broker=None, kind=None, api_key=None, api=None, version=None,
+    correlation_id=None, client_id=None, request_packet=None, latency_ns=None, size=None, body=None,
+)  # fmt: skip
 
 
-_NOT_ASKED: Final = (None,) * 7
-_NOT_ANSWERED: Final = (None,) * 8
+def size(complete: Iterable[Complete]) -> int:
+    """Bytes of their messages."""
+    return sum([message.size for exchange, *_ in complete for message in (exchange.request, exchange.response) if message])
 
 
-def _asked(message: Message) -> Row:
-    body, packets, weird = message.body, message.packets, message.weird
-    group_id, member_id = getattr(body, "group_id", None), getattr(body, "member_id", None)
-    return (
-        message.packet,
-        message.time_ns,
-        message.size,
-        None if group_id is UNSET else group_id,
-        None if member_id is UNSET else member_id,
-        None if isinstance(packets, UnsetType) else packets[0],
-        None if weird is UNSET else weird,
-    )
+def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
+    """The rows of exchanges; more than one block where the messages are long."""
+    exchanges, where, asked_at, at, given_up, after = zip(*complete, strict=True)
+    asked = [exchange.request or _LACKING for exchange in exchanges]
+    answered = [exchange.response or _LACKING for exchange in exchanges]
+    sizes = [message.size for message in asked], [message.size for message in answered]
+    if len(complete) > 1 and sum(map(sum, (filter(None, some) for some in sizes))) > BYTES:
+        half = len(complete) // 2
+        yield from blocks(complete[:half])
+        yield from blocks(complete[half:])
+        return
+    first = [exchange.request or exchange.response for exchange in exchanges]
+    asked_bodies = [message.body for message in asked]
+    answered_bodies = [message.body for message in answered]
+    own: list[Cells] = [
+        [message.api_key for message in first],
+        [message.api for message in first],
+        [message.version for message in first],
+        [message.correlation_id for message in first],
+        [message.client_id for message in first],
+        [message.packet for message in asked],
+        [message.packet for message in answered],
+        [message.time_ns for message in asked],
+        [message.time_ns for message in answered],
+        [message.latency_ns for message in answered],
+        *sizes,
+        [exchange.outcome for exchange in exchanges],
+        [getattr(body, "error_code", None) for body in answered_bodies],
+        [getattr(body, "throttle_time_ms", None) for body in answered_bodies],
+        [getattr(body, "group_id", None) for body in asked_bodies],
+        [getattr(body, "member_id", None) for body in asked_bodies],
+        Texts(asked_bodies),
+        Texts(answered_bodies),
+        _sparse([packets[0] if (packets := message.packets) else None for message in asked]),
+        _sparse([packets[0] if (packets := message.packets) else None for message in answered]),
+        _sparse([message.weird for message in asked]),
+        _sparse([message.weird for message in answered]),
+        asked_at,
+        [None if message is _LACKING else place - 1 for message, place in zip(answered, at, strict=True)],
+        at,
+        _sparse(given_up),
+        _sparse(after),
+    ]
+    yield Block(where, [message.packet for message in first], [message.time_ns for message in first], own)
 
 
-def _answered(message: Message) -> Row:
-    body, packets, weird, latency_ns = message.body, message.packets, message.weird, message.latency_ns
-    error_code, throttle_time_ms = getattr(body, "error_code", None), getattr(body, "throttle_time_ms", None)
-    return (
-        message.packet,
-        message.time_ns,
-        None if latency_ns is UNSET else latency_ns,
-        message.size,
-        None if error_code is UNSET else error_code,
-        None if throttle_time_ms is UNSET else throttle_time_ms,
-        None if isinstance(packets, UnsetType) else packets[0],
-        None if weird is UNSET else weird,
-    )
+def _sparse(cells: Sequence[Any]) -> Cells:
+    """A column that is null in most blocks, and costs nothing then."""
+    return cells if any(cells) else None
 
 
-def set_or_none(found: Any) -> Any:
-    """What is absent in a message is null in a row."""
-    return None if found is UNSET else found
-
-
-def first_packet(message: Message) -> int | None:
-    """Where a message began, when more than one packet carried it."""
-    return None if isinstance(message.packets, UnsetType) else message.packets[0]
-
-
-def body_json(message: Message | None, fields: list[RecordsField] | None = None) -> str | None:
-    """A body as one line of JSON, its records `fields` as with --no-records; null where there is none."""
-    if message is None or message.body is UNSET or message.body is None:
-        return None
-    if not fields:
-        return _JSON.encode(message.body).decode()
+@contextmanager
+def closed(fields: Sequence[RecordsField]) -> Iterator[None]:
+    """While this lasts, records are as with --no-records: their size alone."""
     opened = [(field.batches, field.partial_bytes) for field in fields]
     for field in fields:
         field.batches = field.partial_bytes = UNSET
     try:
-        return _JSON.encode(message.body).decode()
+        yield
     finally:
         for field, (batches, partial_bytes) in zip(fields, opened, strict=True):
             field.batches, field.partial_bytes = batches, partial_bytes

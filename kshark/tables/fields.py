@@ -9,10 +9,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-Row = tuple[Any, ...]
-#: Rows in the order of their table's columns, by the table's name.
-Held = dict[str, list[Row]]
-
 
 def value(body: Any, name: str) -> Any:
     """A field's value; None where it is absent or null."""
@@ -29,14 +25,13 @@ def each(body: Any, *names: str) -> Iterator[Any]:
             yield from each(element, *names[1:])
 
 
-def partitions(body: Any, name: str) -> list[tuple[str | None, int | None]]:
-    """(topic id, partition) of an array of topics whose partitions are numbers or structures."""
+def partitions(topics: Any) -> list[tuple[str | None, int | None]]:
+    """(topic id, partition) of an array of topics whose partitions are numbers or structures; absent or null: none."""
     found = []
-    for topic in getattr(body, name, None) or ():
-        topic_id = value(topic, "topic_id")
-        for partition in getattr(topic, "partitions", None) or ():
-            index = partition if isinstance(partition, int) else value(partition, "partition_index")
-            found.append((topic_id, index))
+    for topic in topics or ():
+        topic_id = topic.topic_id
+        for partition in topic.partitions or ():
+            found.append((topic_id, partition if type(partition) is int else partition.partition_index))
     return found
 
 

@@ -4,72 +4,70 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kshark.model import Message
-from kshark.tables.fields import Held, Row, partitions, value
+from kshark.model import Exchange, Message
+from kshark.tables.blocks import Where
+from kshark.tables.fields import partitions, value
+from kshark.tables.held import Held
+from kshark.tables.names import Names
 
-_GROUP_TYPE: Final = {12: "classic", 68: "consumer", 76: "share"}
-_OPERATION: Final = {83: "initialize", 84: "read", 85: "write", 86: "delete", 87: "read_summary"}
-TABLE_OF: Final = {**dict.fromkeys(_GROUP_TYPE, "heartbeats"), **dict.fromkeys(_OPERATION, "share_state")}
-
-
-def add(held: Held, asked: Row, request: Message, response: Message | None) -> None:
-    """Adds the heartbeat's row, or one for each partition of a share-state request; `asked` are the request's common columns."""
-    key: Any = request.api_key
-    here = (*asked, request.correlation_id)
-    if key in _GROUP_TYPE:
-        held["heartbeats"].append((*here, _GROUP_TYPE[key], *_heartbeat(request.body, response)))
-    else:
-        _share_state(held["share_state"], (*here, _OPERATION[key], value(request.body, "group_id")), request.body, response)
+#: Type of the group, and what is done with the state, by API key.
+HEARTBEATS: Final[dict[Any, str]] = {12: "classic", 68: "consumer", 76: "share"}
+SHARE_STATE: Final[dict[Any, str]] = {83: "initialize", 84: "read", 85: "write", 86: "delete", 87: "read_summary"}
 
 
-def _heartbeat(asked: Any, response: Message | None) -> Row:
-    answer = response and response.body
-    epoch = value(asked, "member_epoch")
+def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+    """Adds an exchange to `heartbeats`."""
+    response = exchange.response
+    asked, answer = request.body, None if response is None else response.body
+    epoch = getattr(asked, "member_epoch", None)
     topics = value(asked, "subscribed_topic_names")
     assignment = value(answer, "assignment")
-    return (
-        value(asked, "group_id"),
-        value(asked, "member_id") or value(answer, "member_id"),
-        value(asked, "generation_id") if epoch is None else epoch,
-        value(answer, "member_epoch"),
+    row = (
+        where,
+        request.packet,
+        request.time_ns,
+        request.correlation_id,
+        HEARTBEATS[request.api_key],
+        getattr(asked, "group_id", None),
+        getattr(asked, "member_id", None) or getattr(answer, "member_id", None),
+        getattr(asked, "generation_id", None) if epoch is None else epoch,
+        getattr(answer, "member_epoch", None),
         "unanswered" if response is None else "answered",
-        value(answer, "error_code"),
-        value(answer, "heartbeat_interval_ms"),
+        getattr(answer, "error_code", None),
+        getattr(answer, "heartbeat_interval_ms", None),
         None if topics is None else list(topics),
-        None if assignment is None else partitions(assignment, "topic_partitions"),
+        None if assignment is None else partitions(assignment.topic_partitions),
     )
+    held.rows["heartbeats"].append(row)
 
 
-def _share_state(rows: list[Row], here: Row, asked: Any, response: Message | None) -> None:
-    """What was written comes from the request, what was read from the response; the error from the response."""
+def add_share_state(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+    """Adds each partition of the request to `share_state`: what was written comes from the request, what was read from the response."""
+    response = exchange.response
+    asked, operation = request.body, SHARE_STATE[request.api_key]
+    here = (where, request.packet, request.time_ns, request.correlation_id, operation, getattr(asked, "group_id", None))
     answers = {
-        (value(topic, "topic_id"), value(partition, "partition")): partition
+        (topic.topic_id, partition.partition): partition
         for topic in getattr(response and response.body, "results", None) or ()
-        for partition in getattr(topic, "partitions", None) or ()
+        for partition in topic.partitions or ()
     }
     for topic in getattr(asked, "topics", None) or ():
-        topic_id = value(topic, "topic_id")
-        for partition in getattr(topic, "partitions", None) or ():
-            index = value(partition, "partition")
-            answer = answers.get((topic_id, index))
+        for partition in topic.partitions or ():
+            place = (topic.topic_id, partition.partition)
+            answer = answers.get(place)
             batches = _told(partition, answer, "state_batches")
             state = (
-                topic_id,
-                index,
                 _told(partition, answer, "state_epoch"),
                 _told(partition, answer, "leader_epoch"),
                 _told(partition, answer, "start_offset"),
                 _told(partition, answer, "delivery_complete_count"),
-                None if batches is None else [_batch(batch) for batch in batches],
-                value(answer, "error_code"),
+                None if batches is None else [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches],
+                getattr(answer, "error_code", None),
             )
-            rows.append(here + state)
+            held.rows["share_state"].append(here + place + state)
 
 
 def _told(asked: Any, answer: Any, name: str) -> Any:
+    """As the request says it, else as the response does."""
     sent = value(asked, name)
     return value(answer, name) if sent is None else sent
-
-
-def _batch(batch: Any) -> Row:
-    return tuple([value(batch, name) for name in ("first_offset", "last_offset", "delivery_state", "delivery_count")])

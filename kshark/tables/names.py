@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.model import Message
@@ -27,16 +27,16 @@ class Names:
     def __init__(self) -> None:
         self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
-        self._teach: dict[tuple[Any, str], bool] = {}
+        #: Classes of bodies that tell nothing; most of them do not.
+        self.silent: set[type] = {type(None)}
 
     def learn(self, message: Message) -> None:
-        """Takes what a message tells; most APIs tell nothing."""
+        """Takes what a message tells."""
         key = (message.api_key, message.kind)
-        teaches = self._teach.get(key)
-        if teaches is None:
-            teaches = self._teach[key] = key == (METADATA, "response") or self._topics.teaches(*key)
-        if teaches:
+        if key == (METADATA, "response") or self._topics.teaches(*key):
             self._learn(message)
+        else:
+            self.silent.add(type(message.body))
 
     def _learn(self, message: Message) -> None:
         self._topics.learn(message)

@@ -9,34 +9,29 @@ from msgspec import UNSET, UnsetType
 
 from kshark.anomaly import CATALOGUE
 from kshark.model import Finding, Gap, Message, Weird
+from kshark.tables.blocks import Row, Where
 from kshark.tables.connections import Connection
-from kshark.tables.exchanges import first_packet, set_or_none
-from kshark.tables.fields import Row
 
 _SENT_BY: Final = {"request": "client", "response": "broker"}
 
 
-def touched(connection: Connection, message: Message) -> Iterator[Row]:
+def touched(where: Where, message: Message) -> Iterator[Row]:
     """A row for each code that touches a message; a frame that nobody can tell is one too."""
     if isinstance(message.weird, UnsetType):
         return
-    common = connection.common(message)
     detail = "" if message.detail is UNSET else message.detail
-    correlation_id = set_or_none(message.correlation_id)
+    place = (where, message.packet, message.time_ns)
+    sent_by = _SENT_BY.get(message.kind)
+    first = None if isinstance(message.packets, UnsetType) else message.packets[0]
     for code in message.weird:
         stage = CATALOGUE[code].group if code in CATALOGUE else "exchange"
-        sent_by, first = _SENT_BY.get(message.kind), first_packet(message)
-        yield (*common, stage, code, detail, "message", sent_by, first, None, message.size, correlation_id, None)
+        yield (*place, stage, code, detail, "message", sent_by, first, None, message.size, message.correlation_id, None)
 
 
 def gap_row(connection: Connection, gap: Gap) -> Row:
     return (
-        connection.capture,
-        connection.flow_id,
+        connection.now(),
         gap.packet,
-        gap.flow.broker,
-        gap.flow.client,
-        gap.time_ns // 1000,
         gap.time_ns,
         "reassembly",
         "STREAM_GAP",
@@ -51,16 +46,11 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
     )
 
 
-def weird_row(capture: str, flow_id: str | None, connection: Connection | None, weird: Weird) -> Row:
+def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
     """`connection` is None where the oddity belongs to none, or to one that is over."""
-    flow = connection.flow if connection else None
     return (
-        capture,
-        flow_id,
+        where,
         weird.packet,
-        flow and flow.broker,
-        flow and flow.client,
-        weird.time_ns // 1000,
         weird.time_ns,
         weird.stage,
         weird.code,
@@ -75,14 +65,10 @@ def weird_row(capture: str, flow_id: str | None, connection: Connection | None, 
     )
 
 
-def finding_row(capture: str, flow_id: str | None, finding: Finding) -> Row:
+def finding_row(where: Where, finding: Finding) -> Row:
     return (
-        capture,
-        flow_id,
+        where,
         finding.packet,
-        finding.broker,
-        finding.client,
-        finding.time_ns // 1000,
         finding.time_ns,
         finding.code,
         finding.rule,

@@ -5,83 +5,84 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kshark.model import Exchange, Message
-from kshark.tables.fields import Held, Row, partitions, session_key, value
+from kshark.tables.blocks import Row, Where
+from kshark.tables.fields import partitions, session_key
+from kshark.tables.held import Held
 from kshark.tables.names import Names
 
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
-SHARE_APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
-
-#: Group and member.
-Member = tuple[str | None, str | None]
+APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
 
-def add(held: Held, asked: Row, answered: Row | None, request: Message, exchange: Exchange, names: Names) -> None:
-    """Adds one exchange to `share_requests`, `acknowledgements` and `acquired`; `asked` and `answered` are its messages' common columns."""
-    member = (value(request.body, "group_id"), value(request.body, "member_id"))
-    here = (*asked, request.correlation_id)
+def add(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+    """Adds an exchange to `share_requests`, `acknowledgements` and `acquired`."""
     response = exchange.response
-    held["share_requests"].append(here + _request(request, response, exchange.outcome, member))
-    acknowledged = [
-        (value(topic, "topic_id"), partition, batches)
-        for topic in getattr(request.body, "topics", None) or ()
-        for partition in getattr(topic, "partitions", None) or ()
-        if (batches := getattr(partition, "acknowledgement_batches", None))
-    ]
-    if acknowledged:
-        held["acknowledgements"] += _acknowledgements((*here, *member), acknowledged, request, response, names)
-    if response is not None and answered is not None:
-        _acquired(held["acquired"], (*answered, response.correlation_id, *member), response.body, names)
-
-
-def _request(request: Message, response: Message | None, outcome: str, member: Member) -> Row:
-    body = request.body
-    return (
+    asked, answer = request.body, None if response is None else response.body
+    group_id, member_id = getattr(asked, "group_id", None), getattr(asked, "member_id", None)
+    topics = getattr(asked, "topics", None)
+    here = (where, request.packet, request.time_ns, request.correlation_id)
+    row = (
+        *here,
         request.api,
         request.version,
-        *member,
-        session_key(request.broker, *member),
-        value(body, "share_session_epoch"),
-        outcome,
-        response and value(response.body, "error_code"),
-        value(body, "max_wait_ms"),
-        value(body, "max_records"),
-        value(body, "is_renew_ack"),
-        partitions(body, "topics"),
-        partitions(body, "forgotten_topics_data"),
-        response and response.latency_ns,
+        group_id,
+        member_id,
+        session_key(request.broker, group_id, member_id),
+        getattr(asked, "share_session_epoch", None),
+        exchange.outcome,
+        getattr(answer, "error_code", None),
+        getattr(asked, "max_wait_ms", None),
+        getattr(asked, "max_records", None),
+        getattr(asked, "is_renew_ack", None),
+        partitions(topics) if topics else [],
+        partitions(forgotten) if (forgotten := getattr(asked, "forgotten_topics_data", None)) else [],
+        None if response is None else response.latency_ns,
     )
+    held.rows["share_requests"].append(row)
+    if topics:
+        place = (*here, group_id, member_id)
+        held.rows["acknowledgements"] += _acknowledgements(place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH)
+    if response is not None and (responses := getattr(answer, "responses", None)):
+        place = (where, response.packet, response.time_ns, response.correlation_id, group_id, member_id)
+        lock_timeout_ms = getattr(answer, "acquisition_lock_timeout_ms", None)
+        held.rows["acquired"] += _acquired(place, responses, lock_timeout_ms, names)
 
 
-def _acknowledgements(
-    here: Row, acknowledged: list[tuple[str | None, Any, Any]], request: Message, response: Message | None, names: Names
-) -> list[Row]:
-    piggybacked = request.api_key == SHARE_FETCH
-    error = "acknowledge_error_code" if piggybacked else "error_code"
-    errors = {
-        (value(topic, "topic_id"), value(partition, "partition_index")): value(partition, error)
-        for topic in getattr(response and response.body, "responses", None) or ()
-        for partition in getattr(topic, "partitions", None) or ()
-    }
-    rows = []
-    for topic_id, partition, batches in acknowledged:
-        index = value(partition, "partition_index")
-        place = (*here, topic_id, names.topic(topic_id), index)
-        answer = (piggybacked, errors.get((topic_id, index)))
-        for batch in batches:
-            types = list(value(batch, "acknowledge_types") or ())
-            rows.append((*place, value(batch, "first_offset"), value(batch, "last_offset"), types, *answer))
+def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, piggybacked: bool) -> list[Row]:
+    rows: list[Row] = []
+    errors = None
+    for topic in topics:
+        for partition in topic.partitions or ():
+            if not partition.acknowledgement_batches:
+                continue
+            if errors is None:
+                errors = _errors(answer, "acknowledge_error_code" if piggybacked else "error_code")
+            topic_id, index = topic.topic_id, partition.partition_index
+            here = (*place, topic_id, names.topic(topic_id), index)
+            error_code = errors.get((topic_id, index))
+            for batch in partition.acknowledgement_batches:
+                types = list(batch.acknowledge_types or ())
+                rows.append((*here, batch.first_offset, batch.last_offset, types, piggybacked, error_code))
     return rows
 
 
-def _acquired(rows: list[Row], here: Row, body: Any, names: Names) -> None:
-    lock_timeout_ms = value(body, "acquisition_lock_timeout_ms")
-    for topic in getattr(body, "responses", None) or ():
-        topic_id = value(topic, "topic_id")
-        for partition in getattr(topic, "partitions", None) or ():
+def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
+    """The error of each partition that a response names."""
+    return {
+        (topic.topic_id, partition.partition_index): getattr(partition, name, None)
+        for topic in getattr(answer, "responses", None) or ()
+        for partition in topic.partitions or ()
+    }
+
+
+def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) -> list[Row]:
+    rows: list[Row] = []
+    for topic in responses:
+        for partition in topic.partitions or ():
+            # A ShareAcknowledge's answer has no such field.
             acquired = getattr(partition, "acquired_records", None)
             if acquired:
-                place = (*here, topic_id, names.topic(topic_id), value(partition, "partition_index"))
-                for run in acquired:
-                    first, last, count = value(run, "first_offset"), value(run, "last_offset"), value(run, "delivery_count")
-                    rows.append((*place, first, last, count, lock_timeout_ms))
+                here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
+                rows += [(*here, run.first_offset, run.last_offset, run.delivery_count, lock_timeout_ms) for run in acquired]
+    return rows

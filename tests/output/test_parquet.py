@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import UNSET
 
 from kshark.errors import UsageError
 from kshark.model import Weird
 from kshark.output import parquet
 from kshark.output.parquet import ParquetWriter, TableFile, TableFiles, arrow_schema, read_manifest, record_batch
-from kshark.tables import TABLES
+from kshark.tables import COMMON, TABLES, Block, held
+from kshark.tables.blocks import Row, Texts, Where
 from kshark.tables.types import parse_type
 
 CELLS: dict[str, Any] = {
@@ -25,7 +27,6 @@ CELLS: dict[str, Any] = {
     "bigint": -(1 << 62),
     "string": "größer",
     "binary": b"\x00\xff",
-    "timestamp": 1_795_231_172_076_123,
 }
 
 
@@ -40,36 +41,55 @@ def cell(text: str) -> Any:
             return [CELLS[element]] if isinstance(element, str) else [tuple(CELLS[t] if t != "binary" else None for _, t in element[0])]
 
 
-def rows_of(name: str) -> list[tuple[Any, ...]]:
-    full = tuple(cell(column.type) for column in TABLES[name].columns)
-    empty = tuple([] if isinstance(cell(column.type), list) else None for column in TABLES[name].columns)
-    return [full, tuple(None for _ in full), empty, full]
+HERE = Where("a.pcap", "a.pcap:7", "10.0.0.1:9092", "10.0.0.2:50000")
+NOWHERE = Where("b.pcap", None, None, None)
+
+
+def rows_of(name: str) -> list[Row]:
+    """A row with all cells, one with none, one with empty arrays, and the first again; absent is null."""
+    cells = [cell(column.type) for column in TABLES[name].columns[len(COMMON) :]]
+    full, null = (HERE, 3, CELLS["bigint"], *cells), (NOWHERE, 4, 1_999, *[None] * len(cells))
+    empty = (HERE, 5, -1, *[[] if isinstance(one, list) else UNSET for one in cells])
+    return [full, null, empty, full]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
     rows = rows_of(name)
     file = TableFile(tmp_path, TABLES[name])
-    file.add(rows[:1])
-    file.add(rows[1:])
+    file.add(Block.of(rows[:1]))
+    file.add(Block.of(rows[1:]))
     file.close()
 
     read = pq.read_table(tmp_path / name)
 
     assert read.schema == arrow_schema(TABLES[name])
-    assert read.equals(pa.Table.from_batches([record_batch(read.schema, rows)]))
-    times = read.column("ts").cast(pa.int64()).to_pylist()
-    assert times == [CELLS["timestamp"], None, None, CELLS["timestamp"]]
+    assert read.schema.metadata == arrow_schema(TABLES[name]).metadata
+    assert read.equals(pa.Table.from_batches([record_batch(read.schema, Block.of(rows))]))
+    assert read.column("flow_id").to_pylist() == ["a.pcap:7", None, "a.pcap:7", "a.pcap:7"]
+    assert read.column("ts").cast(pa.int64()).to_pylist() == [CELLS["bigint"] // 1000, 1, -1, CELLS["bigint"] // 1000]
+    assert read.column("ts_ns").to_pylist() == [CELLS["bigint"], 1_999, -1, CELLS["bigint"]]
 
 
 def test_structs_in_lists_keep_their_members() -> None:
     witness = [(3, 11, 38, None), (3, 12, 40, 41)]
     schema = arrow_schema(TABLES["findings"])
     at = schema.names.index("witness")
-    row = [None] * len(schema)
-    row[at] = witness
-    read = record_batch(schema, [tuple(row)]).to_pylist()[0]["witness"]
+    cells: list[Any] = [None] * (len(schema) - len(COMMON))
+    cells[at - len(COMMON)] = witness
+    read = record_batch(schema, Block.of([(HERE, 1, 1, *cells)])).to_pylist()[0]["witness"]
     assert [tuple(each.values()) for each in read] == witness
+
+
+def test_bodies_become_text_without_a_string_of_each() -> None:
+    told = [{"a": 1}, None, {"größe": "ß"}, UNSET, {}]
+    schema = arrow_schema(TABLES["exchanges"])
+    cells: list[Any] = [None] * (len(schema) - len(COMMON))
+    cells[schema.names.index("request_json") - len(COMMON)] = Texts(told)
+    block = Block([HERE] * 5, [1] * 5, [1] * 5, cells)
+    texts = ['{"a":1}', None, '{"größe":"ß"}', None, "{}"]
+    assert record_batch(schema, block).column("request_json").to_pylist() == texts
+    assert list(Texts(told)) == texts
 
 
 def test_no_type_is_one_that_spark_cannot_read() -> None:
@@ -143,7 +163,7 @@ def test_tables_of_a_later_version_are_refused(tmp_path: Path) -> None:
 
 
 def test_many_rows_come_in_groups_and_stay_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(held, "ROWS", 10)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 30)
     writer = ParquetWriter(tmp_path, [["-"]])
     writer.begin()

@@ -120,8 +120,7 @@ def rows_of(spark: Any, talks: dict[str, list[Event]]) -> Any:
     batches = []
     for name, happened in talks.items():
         rows = Rows(name)
-        named = [row for event in happened for row in rows.feed(event)]
-        batches += [packed(table, own) for table in NEEDED if (own := [row for other, row in named if other == table])]
+        batches += [packed(table, block) for table, block in (*rows.page(happened), *rows.rest()) if table in NEEDED]
     return spark.createDataFrame(pa.Table.from_batches(batches)).drop("fault").cache()
 
 

@@ -1,0 +1,97 @@
+"""Rows of one table as columns: what is written to Parquet, and handed to Spark, a thousand rows or so at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+#: A row: (where, packet, time in nanoseconds, then the cells of the table's own columns); UNSET is null too.
+Row = tuple[Any, ...]
+
+_encode_into = msgspec.json.Encoder().encode_into
+
+
+@dataclass(slots=True, eq=False)
+class Where:
+    """Capture and connection of a row. Rows of one connection share it, so that its names are converted once for a block."""
+
+    capture: str
+    flow_id: str | None
+    broker: str | None
+    client: str | None
+
+
+class Texts:
+    """A column of JSON, all texts in one run of bytes: no string is made of them.
+
+    `begins`: where each one begins in `data`, None for null; behind the last its end.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        """Encodes each value; None and UNSET are null."""
+        self.data = data = bytearray()
+        self.begins: list[int | None] = []
+        begins = self.begins
+        for value in values:
+            if value is None or value is UNSET:
+                begins.append(None)
+            else:
+                begins.append(len(data))
+                _encode_into(value, data, -1)
+        begins.append(len(data))
+
+    def __len__(self) -> int:
+        return len(self.begins) - 1
+
+    def __iter__(self) -> Iterator[str | None]:
+        rest = bytes(self.data)
+        texts: list[str | None] = []
+        for begin in self.begins[-2::-1]:
+            texts.append(None if begin is None else rest[begin:].decode())
+            rest = rest[:begin]
+        return reversed(texts)
+
+
+#: The cells of a column, null as None or UNSET; None where all are null.
+Cells: TypeAlias = "Sequence[Any] | Texts | None"
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Rows of one table: `where`, `packet` and `time_ns` stand for the common columns, `own` are the table's own columns."""
+
+    where: Sequence[Where]
+    packet: Sequence[int]
+    time_ns: Sequence[int]
+    own: Sequence[Cells]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Block:
+        """From one row at least."""
+        where, packet, time_ns, *own = zip(*rows, strict=True)
+        return cls(where, packet, time_ns, own)
+
+    def __len__(self) -> int:
+        return len(self.packet)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """A tuple for each row in the order of the table's columns, null as None."""
+        own = [[None] * len(self) if cells is None else cells for cells in self.own]
+        for where, packet, time_ns, *cells in zip(self.where, self.packet, self.time_ns, *own, strict=True):
+            common = (where.capture, where.flow_id, packet, where.broker, where.client, time_ns // 1000, time_ns)
+            yield common + tuple(map(_plain, cells))
+
+
+def _plain(cell: Any) -> Any:
+    """A cell with None for null."""
+    match cell:
+        case list():
+            return [_plain(member) for member in cell]
+        case tuple():
+            return tuple(map(_plain, cell))
+        case _:
+            return None if cell is UNSET else cell
