@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.framing",),
     ("kshark.otlp",),
     ("kshark.registry",),
-    ("kshark.bodies", "kshark.decoding", "kshark.sync", "kshark.names", "kshark.opening"),
+    ("kshark.bodies", "kshark.decoding", "kshark.sync", "kshark.names", "kshark.opening", "kshark.reach"),
     ("kshark.embedded",),
     ("kshark.exchange", "kshark.embedding"),
     ("kshark.pipeline", "kshark.capture"),

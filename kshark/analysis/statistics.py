@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,8 +11,10 @@ from msgspec import UNSET
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
+from kshark.codec.shapes import shape_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.paths import Names, paths, values
+from kshark.reach import Reach
 from kshark.registry import Registry
 
 SHARE_FETCH: Final = 78
@@ -23,6 +25,8 @@ OTHERS: Final = "(others)"
 
 #: Client id, software name and version, address.
 _Client = tuple[str | None, str | None, str | None, str]
+#: Rows of a body's fields.
+_Read = Callable[[Any], Sequence[tuple[Any, ...]]]
 
 
 class Percentiles:
@@ -96,7 +100,7 @@ class Statistics:
         self._services: dict[str, Counter[str]] = {}
         self._clients: dict[_Client, Counter[str]] = {}
         self._clients_of_flow: dict[int, Counter[str | None]] = {}
-        self._error_paths: dict[tuple[int, int], list[Names]] = {}
+        self._error_readers: dict[tuple[int, int, type], list[_Read]] = {}
         self._outcomes: Counter[str] = Counter()
         self._times: list[int] = []
         self._messages = 0
@@ -120,38 +124,51 @@ class Statistics:
         if request is None or not isinstance(request.api_key, int) or not isinstance(request.version, int):
             return
         key = (request.api_key, request.version)
-        if key not in self._apis and len(self._apis) >= limits.STATISTICS_ROWS:
-            key = (-1, -1)
-        counts = self._apis.setdefault(key, ApiCounts())
+        counts = self._apis.get(key) or self._new_api(key)
         counts.requests += 1
         counts.request_bytes += request.size
         counts.unanswered += exchange.outcome == "unanswered"
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        self._clients_of_flow.setdefault(exchange.flow.id, Counter())[client_id] += 1
+        flow = exchange.flow.id
+        if flow not in self._clients_of_flow:
+            self._clients_of_flow[flow] = Counter()
+        self._clients_of_flow[flow][client_id] += 1
         if response is not None:
             counts.responses += 1
             counts.response_bytes += response.size
             if isinstance(response.latency_ns, int):
                 counts.latency.add(response.latency_ns)
-            counts.errors.update(self._errors(response, *key))
+            if response.body is not None and response.body is not UNSET:
+                self._count_errors(response.body, request.api_key, request.version, counts.errors)
         if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and _whole(request):
             self._share(request, response)
 
-    def _errors(self, response: Message, key: int, version: int) -> Iterator[int]:
-        if response.body is None or response.body is UNSET:
-            return
-        places = self._error_paths.get((key, version))
-        if places is None:
-            places = self._error_paths[key, version] = self._error_places(key, version)
-        for names in places:
-            yield from (code for code in values(response.body, names) if code and code is not UNSET)
+    def _new_api(self, key: tuple[int, int]) -> ApiCounts:
+        return self._apis.setdefault(key if len(self._apis) < limits.STATISTICS_ROWS else (-1, -1), ApiCounts())
 
-    def _error_places(self, key: int, version: int) -> list[Names]:
+    def _count_errors(self, body: Any, key: int, version: int, errors: Counter[int]) -> None:
+        kind = (key, version, type(body))
+        readers = self._error_readers.get(kind)
+        if readers is None:
+            readers = self._error_readers[kind] = self._readers(*kind)
+        for rows in readers:
+            for row in rows(body):
+                for code in row:
+                    if code and code is not UNSET:
+                        errors[code] += 1
+
+    def _readers(self, key: int, version: int, body: type) -> list[_Read]:
+        """Those of the error codes that stand side by side: rows in which one is not zero."""
         api = self._registry.api(key)
         if api is None:
             return []
-        known = min(max(version, api.versions.low), api.versions.high)
-        return [path.names for path in paths(api.response.root, known) if path.names[-1].endswith("error_code")]
+        known = api.response.versions.nearest(version)
+        reach = Reach(api.response.root, known, exact=body is shape_of(api.response, known).make)
+        beside: dict[Names, list[str]] = {}
+        for path in paths(api.response.root, known):
+            if path.names[-1].endswith("error_code"):
+                beside.setdefault(path.names[:-1], []).append(path.names[-1])
+        return [reach.rows(way, tuple(names), true=True) for way, names in beside.items()]
 
     # -- share groups
 

@@ -16,8 +16,8 @@ from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output import items
 from kshark.output.items import Item, Named, Word
-from kshark.output.reach import Reach
 from kshark.paths import paths
+from kshark.reach import Reach
 from kshark.registry import Registry
 
 #: Scalars worth a place in one line; limits, timeouts and rates are not.
