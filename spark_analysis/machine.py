@@ -45,8 +45,7 @@ class Bucket:
         return self._clean + int(self._analyzer.summary()["sessions"])
 
     def _analyze(self, events: Iterator[Event]) -> Iterator[Finding]:
-        for event in events:
-            yield from self._analyzer.feed(event)
+        yield from self._analyzer.page(events)
 
 
 def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

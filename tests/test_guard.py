@@ -44,14 +44,16 @@ TRAFFIC: Final[dict[str, Callable[[Wire, int], None]]] = {
     "record batches": lambda wire, size: converse(wire, replace(OLD_VERSIONS, pool=20), size),
 }
 WAYS: Final = {
-    "json": ("-T", "json"),
-    "no records": ("-T", "json", "--no-records"),
-    "fields": ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
+    "json": ("read", "-T", "json"),
+    "no records": ("read", "-T", "json", "--no-records"),
+    "fields": ("read", "-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
+    "check": ("check", "-T", "json"),
 }
 ALLOWED: Final = {
     ("share RPCs", "json"): Counts(10.4, 35.2, 185.2),
     ("share RPCs", "no records"): Counts(4.9, 27.6, 151.4),
     ("share RPCs", "fields"): Counts(3.1, 16.7, 76.7),
+    ("share RPCs", "check"): Counts(8.8, 28.1, 165.2),
     ("record batches", "json"): Counts(23.3, 49.8, 261.4),
     ("record batches", "no records"): Counts(7.0, 34.4, 146.6),
     ("record batches", "fields"): Counts(5.4, 23.0, 97.5),
@@ -73,8 +75,8 @@ def a_message(traffic: str, way: str) -> Counts:
         path = capture(traffic, size)
         run(path, WAYS[way])  # decoders are compiled, modules imported
         with counting() as counts:
-            messages = run(path, WAYS[way])
-        counted.append((messages, counts))
+            run(path, WAYS[way])
+        counted.append((messages(path), counts))
     (few, less), (many, more) = counted
     return Counts(*((more[what] - less[what]) / (many - few) for what in Counts._fields))
 
@@ -93,13 +95,18 @@ def folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
+@cache
+def messages(path: Path) -> int:
+    return run(path, WAYS["fields"])
+
+
 def run(path: Path, arguments: tuple[str, ...]) -> int:
-    """Lines that `kshark read` prints."""
+    """Lines that kshark prints."""
     out = io.TextIOWrapper(io.BytesIO())
     young = gc.get_threshold()
     try:
         with redirect_stdout(out), redirect_stderr(io.StringIO()):
-            assert main(["read", *arguments, str(path)]) == 0
+            assert main([*arguments, str(path)]) == 0
     finally:
         gc.unfreeze()
         gc.set_threshold(*young)
@@ -136,10 +143,9 @@ def counting() -> Iterator[Counter[str]]:
 
 
 def print_today() -> None:
-    for traffic in TRAFFIC:
-        for way in WAYS:
-            counts = ", ".join(f"{one * MARGIN:.1f}" for one in a_message(traffic, way))
-            print(f'    ("{traffic}", "{way}"): Counts({counts}),')
+    for traffic, way in ALLOWED:
+        counts = ", ".join(f"{one * MARGIN:.1f}" for one in a_message(traffic, way))
+        print(f'    ("{traffic}", "{way}"): Counts({counts}),')
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Mess
 
 _API_VERSIONS: Final = 18
 _METADATA: Final = 3
-_SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
+_SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: APIs whose bodies the analysis reads; the others' need not be decoded.
 APIS: Final = frozenset({_METADATA, _API_VERSIONS, HEARTBEAT, *_SHARE})
 
@@ -77,27 +77,32 @@ class Analyzer:
         Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
         """
         found: list[Finding] = []
-        alive, answered, looks, takes = self._around.request, self._around.answered, self._looks, self._takes
+        around, looks, takes = self._around, self._looks, self._takes
+        connections, down = around.connections, around.down
         for event in events:
-            said: Sequence[Verdict] = ()
             if isinstance(event, Message):
-                if event.kind == "request":
-                    connection = alive(event.flow, event.packet)
-                    if event.api_key in _SHARE and connection is not None:
-                        said = self._request(event, connection)
+                if event.kind != "request" or (connection := connections.get(event.flow)) is None:
+                    continue
+                connection.last_request = event.packet
+                if connection.broker is None:
+                    around.begin(connection)
+                if event.api_key not in _SHARE:
+                    continue
+                said = self._request(event, connection)
             elif isinstance(event, Exchange):
                 self._tally.exchanges += 1
-                request, response = event.request, event.response
-                if request is not None:
-                    if response is not None:
-                        answered(request.flow)
-                    look = looks.get(request.api_key)
-                    if look is not None:
-                        said = look(request, response)
-                elif response is not None:
-                    self._around.orphan(event.flow, response.packet)
+                if (request := event.request) is None:
+                    around.orphan(event.flow, event.response)
+                    continue
+                if down and event.response is not None:
+                    around.answered(request.flow)
+                if (look := looks.get(request.api_key)) is None:
+                    continue
+                said = look(request, event.response)
             elif (take := takes.get(type(event))) is not None:
                 said = take(event)
+            else:
+                continue
             if said:
                 found += self._findings(said)
         return found
@@ -161,21 +166,20 @@ class Analyzer:
             machine = self._machines[key]
         else:
             self._machines.move_to_end(key)
-        machine.ask(step)
         self._asked[id(message)] = (message, step, machine)
-        return [*said, *machine.settle()] if machine.crowded else said
+        waited_for = machine.ask(step)
+        return [*said, *waited_for] if waited_for else said
 
     def _answered(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         asked = self._asked.pop(id(request), None)
         if asked is None:
             return () if response is None else self._unread(request, response)
         _, step, machine = asked
-        machine.answer(step, None if response is None else answer_of(response))
-        return machine.settle()
+        return machine.answer(step, None if response is None else answer_of(response))
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
-        connection = self._around.request(request.flow, request.packet)
+        connection = self._around.connections.get(request.flow)
         call = None if connection is None else call_of(request, response, connection)
         reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
         if call is None or reply not in UNEXPLAINED:
@@ -184,7 +188,7 @@ class Analyzer:
         return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), Needs.EXCHANGE, "unknown"), Judgement("unknown", "cut"))]
 
     def _heartbeat(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        connection = self._around.request(request.flow, request.packet)
+        connection = self._around.connections.get(request.flow)
         named = member_of(request)
         if connection is None or named is None:
             return ()

@@ -59,7 +59,7 @@ class Holdings:
             if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
                 self._update(step, self.partitions)
         if step.answer is not None:
-            for partition, (first, last) in step.answer.acquired:
+            for partition, first, last in step.answer.acquired:
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns)
 
     def _begin(self, partitions: set[Partition] | None) -> None:
@@ -87,13 +87,22 @@ class Holdings:
         if self.ranges >= limits.HELD_RANGES:
             self._forget_unlocked(now_ns)
         if first <= last and self.ranges < limits.HELD_RANGES:
-            insort(self.held.setdefault(partition, []), Held(first, last, now_ns + lock_ns), key=_first)
+            found = self.held.setdefault(partition, [])
+            one = Held(first, last, now_ns + lock_ns)
+            if not found or found[-1].last < first:
+                found.append(one)
+            else:
+                insort(found, one, key=_first)
             self.ranges += 1
 
     def _end(self, partition: Partition, first: int, last: int) -> None:
         """Takes offsets out; what remains on either side stays held."""
         found = self.held.get(partition)
         if not found or first > last or found[-1].last < first:
+            return
+        if found[0].first == first and found[0].last == last:
+            del found[0]  # the usual: what was acquired first, as it was acquired
+            self.ranges -= 1
             return
         low = bisect_left(found, first, key=_last)
         high = bisect_right(found, last, lo=low, key=_first)

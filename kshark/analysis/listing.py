@@ -101,11 +101,13 @@ class Listing:
             self._ending = None
 
     def count(self, step: Step) -> bool:
-        """Takes an accepted request that goes on with the session, if that shows in its numbers alone; says whether it does."""
+        """Takes a request accepted behind another on its connection, if that shows in the session's numbers alone; says whether it does."""
         session = self._current
         if session is None or self._with_steps:
             return False
-        self._add(session, step)
+        session.requests += 1
+        session.accepted += 1
+        session.last_epoch = step.epoch
         self._ending = None
         return True
 

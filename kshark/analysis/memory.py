@@ -12,7 +12,6 @@ from kshark.analysis.holdings import Holdings
 from kshark.analysis.steps import (
     FAILED,
     FINAL,
-    INITIAL,
     NO_ROOM,
     NO_SESSION,
     OTHER_EPOCH,
@@ -97,7 +96,7 @@ class Memory:
     quiet_until: int = 0
     #: Answered requests that others may overlap.
     overlapping: list[Step] = field(default_factory=list)
-    #: Connections to which the session was seen to cross.
+    #: Connections to which the session was seen to cross; the one that opened it is none of them.
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
@@ -113,20 +112,19 @@ class Memory:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on `expected` is already known, into the past."""
-        kind = step.kind
-        if kind is INITIAL or step.refused:
-            self._troubled(step)
-        if reply is SILENT:
-            self.unanswered = step
-        elif reply is TAKEN:
+        if reply is TAKEN:
             self.unanswered = None
-        if kind is SUBSEQUENT:
+        elif reply is SILENT:
+            self.unanswered = step
+        if step.is_trouble:
+            self._troubled(step)
+        if step.kind is SUBSEQUENT:
             if reply is TAKEN or reply is OTHER_EPOCH:
                 self.alive, self.gone, self.ever_opened = step, None, True
-        elif kind is FINAL:
-            self._closed(step, reply)
         elif step.opens:
             self._opened(step, reply)
+        elif step.kind is FINAL:
+            self._closed(step, reply)
         if reply is TAKEN and step.reply is TAKEN:
             self.last = step
             if step.is_fetch:
@@ -148,7 +146,8 @@ class Memory:
         trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
         if len(self.here) > _CONNECTIONS:
             del self.here[next(iter(self.here))]
-        if step.kind is SUBSEQUENT and step.reply is TAKEN and self.opening is not None and flow not in self.crossed:
+        elsewhere = self.opening is not None and self.opening.connection is not step.connection
+        if elsewhere and step.kind is SUBSEQUENT and step.reply is TAKEN and flow not in self.crossed:
             self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
 
     def recent_troubles(self, step: Step) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.analysis.steps import SHARE_FETCH, Answer, Batch, Call, Listed, Partition, Range, Step
+from kshark.analysis.steps import SHARE_FETCH, Answer, Batch, Call, Listed, Partition, Step
 from kshark.analysis.surroundings import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.model import Message
@@ -33,10 +33,8 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-# Arrays may be null.
-
-
 def _listed(topics: Sequence[Any]) -> list[Listed]:
+    """Arrays may be null, here and below."""
     return [
         Listed((topic.topic_id, partition.partition_index), _batches(partition.acknowledgement_batches or ()))
         for topic in topics
@@ -56,19 +54,19 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     """A share-session request; None where its group, member or epoch could not be read."""
     body = request.body
     epoch = getattr(body, "share_session_epoch", UNSET)
-    if not isinstance(epoch, int) or not isinstance(request.api_key, int):
+    if not isinstance(epoch, int) or request.api_key is UNSET:
         return None
     doubt = None if request.weird is UNSET else _doubt(request)
     step = Step(
         connection,
         request.api_key,
-        request.version if isinstance(request.version, int) else 0,
+        0 if request.version is UNSET else request.version,
         request.packet,
         request.time_ns,
-        request.correlation_id if isinstance(request.correlation_id, int) else 0,
-        _text(request.client_id),
-        _text(body.group_id),
-        _text(body.member_id),
+        0 if request.correlation_id is UNSET else request.correlation_id,
+        None if request.client_id is UNSET else request.client_id,
+        body.group_id,
+        body.member_id,
         epoch,
         doubt,
     )
@@ -84,12 +82,12 @@ def member_of(heartbeat: Message) -> tuple[str | None, str | None, int] | None:
     """Group, member and member epoch of a ShareGroupHeartbeat; None where they could not be read."""
     body = heartbeat.body
     epoch = getattr(body, "member_epoch", UNSET)
-    return (_text(body.group_id), _text(body.member_id), epoch) if isinstance(epoch, int) else None
+    return (body.group_id, body.member_id, epoch) if isinstance(epoch, int) else None
 
 
 def call_of(request: Message, response: Message | None, connection: Connection, epoch: int = 0) -> Call:
     """A request with its answer, as far as they can be read."""
-    call = Call(
+    return Call(
         connection,
         request.api_key if isinstance(request.api_key, int) else 0,
         request.version if isinstance(request.version, int) else 0,
@@ -101,11 +99,9 @@ def call_of(request: Message, response: Message | None, connection: Connection, 
         _text(getattr(request.body, "member_id", None)),
         epoch,
         _doubt(request),
+        None if response is None else answer_of(response),
         settled=True,
     )
-    if response is not None:
-        call.settle(answer_of(response))
-    return call
 
 
 def answer_of(response: Message) -> Answer:
@@ -115,18 +111,16 @@ def answer_of(response: Message) -> Answer:
     doubt = None if response.weird is UNSET else _doubt(response)
     if not isinstance(error, int):
         return Answer(response.packet, response.time_ns, None, doubt or "cut")
-    answer = Answer(response.packet, response.time_ns, error, doubt)
+    if response.api_key != SHARE_FETCH or doubt == "cut" or not body.responses:
+        return Answer(response.packet, response.time_ns, error, doubt)
     lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
-    if isinstance(lock, int) and lock > 0:
-        answer.lock_ns = lock * 1_000_000
-    if doubt != "cut" and response.api_key == SHARE_FETCH and body.responses:
-        answer.acquired = _acquired(body.responses)
-    return answer
+    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
+    return Answer(response.packet, response.time_ns, error, doubt, _acquired(body.responses), lock_ns)
 
 
-def _acquired(topics: Sequence[Any]) -> list[tuple[Partition, Range]]:
+def _acquired(topics: Sequence[Any]) -> list[tuple[Partition, int, int]]:
     return [
-        ((topic.topic_id, partition.partition_index), (held.first_offset, held.last_offset))
+        ((topic.topic_id, partition.partition_index), held.first_offset, held.last_offset)
         for topic in topics
         for partition in topic.partitions or ()
         for held in partition.acquired_records or ()

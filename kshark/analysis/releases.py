@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 
@@ -44,6 +45,7 @@ ANY_RELEASE: Final = frozenset(Release)
 _BY_SHARE_FETCH: Final = {0: Release.V4_0, 1: Release.V4_1}
 
 
+@lru_cache(maxsize=64)
 def releases_offering(share_fetch: int | None) -> frozenset[Release]:
     """The releases whose ApiVersions answer offers ShareFetch up to this version; None (not offered) tells nothing."""
     if share_fetch is None:

@@ -59,7 +59,10 @@ class Blind(NamedTuple):
 
 
 class Machine:
-    """`ask`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest."""
+    """`ask`, `answer`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
+
+    Of requests and answers there are many: `ask` and `answer` settle at once.
+    """
 
     def __init__(self, broker: Broker, member: Member, listing: Listing, *, exact: bool = False) -> None:
         self.memory = Memory(broker, member)
@@ -70,17 +73,19 @@ class Machine:
 
     # -- what happens
 
-    def ask(self, step: Step) -> None:
+    def ask(self, step: Step) -> Sequence[Verdict]:
         """A request; its answer is set on the step later."""
         self._queue.append(step)
         step.connection.users[self] = None
+        return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
-    def answer(self, step: Step, answer: Answer | None) -> None:
+    def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
         """The answer to a request, or that none will come."""
         if not step.settled:
             step.settle(answer)
             if self._queue[-1] is not step:
                 self._overtake(step)
+        return self.settle()
 
     def _overtake(self, step: Step) -> None:
         """What is pipelined behind a request is the broker's turn only with its answer."""
@@ -102,23 +107,21 @@ class Machine:
 
     # -- what can be said
 
-    @property
-    def crowded(self) -> bool:
-        """Whether more waits than may: the first answer is not waited for any longer."""
-        return len(self._queue) > limits.WAITING_STEPS
-
     def settle(self) -> Sequence[Verdict]:
-        """Everything that no missing answer holds back."""
+        """Everything that no missing answer holds back; where more waits than may, the first answer is not waited for any longer."""
         said: list[Verdict] = []
         queue = self._queue
         while queue:
             head = queue[0]
             if isinstance(head, Step):
-                if not head.settled and not self.crowded:
+                if not head.settled and len(queue) <= limits.WAITING_STEPS:
                     break
                 head.settled = True
                 del queue[0]
-                self._take(head, said)
+                if not self._exact and is_routine(self.memory, head) and self.listing.count(head):
+                    advance(self.memory, head)
+                else:
+                    self._take(head, said)
             else:
                 del queue[0]
                 self._happened(head, said)
@@ -166,9 +169,6 @@ class Machine:
                 lose_sight(self.memory, doubt)
 
     def _take(self, step: Step, said: list[Verdict]) -> None:
-        if not self._exact and is_routine(self.memory, step) and self.listing.count(step):
-            advance(self.memory, step)
-            return
         later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()
         now = situation(self.memory, step, later)
         if step.refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -25,7 +26,6 @@ LONGEST_MEMBER_ID: Final = 36
 LAST_EPOCH: Final = 2_147_483_647
 
 Partition = tuple[str, int]
-Range = tuple[int, int]
 
 
 def next_epoch(epoch: int) -> int:
@@ -40,6 +40,9 @@ class Kind(IntEnum):
     SUBSEQUENT = 1
     FINAL = -1
     NEGATIVE = -2
+
+    #: Tables are asked for members with every step; Enum's own hash is written in Python.
+    __hash__ = int.__hash__
 
 
 # Looked up once, here and below: a member of an enumeration takes ten times as long to find as a name.
@@ -60,6 +63,8 @@ class Reply(StrEnum):
     FAILED = "failed half-way"
     UNCLEAR = "was answered with an error"
     SILENT = "was not answered"
+
+    __hash__ = str.__hash__
 
 
 TAKEN, NO_SESSION, OTHER_EPOCH, NO_ROOM, UNTOUCHED, FAILED, UNCLEAR, SILENT = Reply
@@ -101,17 +106,18 @@ class Listed(Struct, eq=False):
 
 
 class Answer(Struct, eq=False):
-    """The response; `acquired` are the ranges that it hands out, `lock_ns` how long they are locked."""
+    """The response; `acquired` are the ranges that it hands out (partition, first and last offset), `lock_ns` how long they are locked."""
 
     packet: int
     time_ns: int
     error: int | None
     doubt: str | None
-    acquired: Sequence[tuple[Partition, Range]] = ()
+    acquired: Sequence[tuple[Partition, int, int]] = ()
     lock_ns: int = 30_000_000_000
 
 
-class Call(Struct, eq=False):
+@dataclass(slots=True, eq=False)
+class Call:
     """A request, with its answer once it is seen; `settled` when none will come any more.
 
     `end` and `end_ns`: the last packet of the exchange, and its time.
@@ -130,20 +136,12 @@ class Call(Struct, eq=False):
     doubt: str | None = None
     answer: Answer | None = None
     settled: bool = False
-    end: int = 0
-    end_ns: int = 0
+    end: int = field(init=False)
+    end_ns: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.end, self.end_ns = self.packet, self.time_ns
-        if self.answer is not None:
-            self.settle(self.answer)
-
-    def settle(self, answer: Answer | None) -> None:
-        """The answer is there, or none will come."""
-        self.settled = True
-        if answer is not None:
-            self.answer = answer
-            self.end, self.end_ns = answer.packet, answer.time_ns
+        last = self.answer or self
+        self.end, self.end_ns = last.packet, last.time_ns
 
     @property
     def witness(self) -> Witness:
@@ -163,33 +161,37 @@ class Call(Struct, eq=False):
         return "" if self.connection is other.connection else f" on {self.connection.client}"
 
 
-class Step(Call, eq=False):
+@dataclass(slots=True, eq=False)
+class Step(Call):
     """A ShareFetch or ShareAcknowledge."""
 
     listed: Sequence[Listed] = ()
     forgotten: Sequence[Partition] = ()
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
-    arrival: int = 0
-    kind: Kind = SUBSEQUENT
-    reply: Reply = SILENT
-    is_fetch: bool = False
+    arrival: int = field(init=False)
+    kind: Kind = field(init=False)
+    reply: Reply = field(init=False)
+    is_fetch: bool = field(init=False)
     #: Why the request, or else its answer, cannot be relied on.
-    any_doubt: str | None = None
+    any_doubt: str | None = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.epoch <= 0:
-            self.kind = Kind(max(self.epoch, -2))
+        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
-        self.arrival, self.any_doubt = self.packet, self.doubt
-        Call.__post_init__(self)
+        self.arrival, self.reply, self.any_doubt = self.packet, SILENT, self.doubt
+        self.end, self.end_ns = self.packet, self.time_ns
+        if self.answer is not None:
+            self.settle(self.answer)
 
     def settle(self, answer: Answer | None) -> None:
         """The answer is there, or none will come."""
-        Call.settle(self, answer)
+        self.settled = True
         if answer is not None:
+            self.answer, self.end, self.end_ns = answer, answer.packet, answer.time_ns
             self.any_doubt = self.doubt or answer.doubt
-            reply = reply_of(answer.error)
-            self.reply = FAILED if reply is UNCLEAR and self.opens and self.duplicates else reply
+            self.reply = _REPLIES.get(answer.error, UNCLEAR)
+            if self.reply is UNCLEAR and self.opens and self.duplicates:
+                self.reply = FAILED
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""

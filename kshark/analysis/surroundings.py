@@ -108,6 +108,8 @@ class Broker:
     """A broker, by every address that the capture showed to be its own."""
 
     addresses: list[str]
+    #: Brokers that are down, this one or others.
+    down: set[Broker] = field(default_factory=set)
     #: Cluster id and node id, once Metadata told them.
     node: tuple[str, int] | None = None
     releases: frozenset[Release] = ANY_RELEASE
@@ -116,7 +118,6 @@ class Broker:
     restarts: list[Restart] = field(default_factory=list)
     #: Holes of all its connections.
     lost: Losses = field(default_factory=Losses)
-    down: bool = False
 
     def is_not(self, other: Broker) -> bool:
         """Whether the two are known to be different brokers."""
@@ -128,11 +129,11 @@ class Broker:
         self.closed.append(end)
         while end.time_ns - self.closed[0].time_ns > _TOGETHER_NS:
             self.closed.popleft()
-        if not self.open and not self.down and sum(one.by == "broker" for one in self.closed) > 1:
+        if not self.open and self not in self.down and sum(one.by == "broker" for one in self.closed) > 1:
             self._went_down(end.packet, end.time_ns, "all its connections closed together")
 
     def refused(self, packet: int, time_ns: int) -> None:
-        if not self.down:
+        if self not in self.down:
             self._went_down(packet, time_ns, "it refused a new connection")
 
     def _went_down(self, packet: int, time_ns: int, seen: str) -> None:
@@ -140,7 +141,7 @@ class Broker:
         since = min(together, default=packet)
         self.restarts.append(Restart(since, packet, time_ns, seen))
         del self.restarts[: -limits.RESTARTS_PER_BROKER]
-        self.down = True
+        self.down.add(self)
 
     def restarted_between(self, first: int, last: int) -> Restart | None:
         return next((restart for restart in self.restarts if first < restart.packet and restart.since <= last), None)
@@ -170,7 +171,9 @@ class Surroundings:
     """Connections, brokers and members, each table bounded."""
 
     def __init__(self) -> None:
-        self._connections: dict[int, Connection] = {}
+        self.connections: dict[int, Connection] = {}
+        #: Brokers that are down, as far as the capture shows.
+        self.down: set[Broker] = set()
         self._brokers: dict[str, Broker] = {}
         self._nodes: dict[tuple[str, int], Broker] = {}
         self._members: OrderedDict[tuple[str | None, str | None], Member] = OrderedDict()
@@ -180,37 +183,33 @@ class Surroundings:
     # -- connections
 
     def connection(self, flow: Flow) -> Connection:
-        found = self._connections.get(flow.id)
+        found = self.connections.get(flow.id)
         if found is None:
-            found = self._connections[flow.id] = Connection(flow)
+            found = self.connections[flow.id] = Connection(flow)
         return found
 
-    def request(self, flow: int, packet: int) -> Connection | None:
-        """A client's message: the connection lives, and its broker is known by now."""
-        connection = self._connections.get(flow)
-        if connection is not None:
-            connection.last_request = max(connection.last_request, packet)
-            if connection.broker is None:
-                connection.broker = self.broker(connection.flow.broker)
-                connection.broker.lost.join(connection.lost)
-                if connection.end is None:
-                    connection.broker.open[flow] = connection
-        return connection
+    def begin(self, connection: Connection) -> None:
+        """Its first request: which end is the broker is known by now."""
+        broker = connection.broker = self.broker(connection.flow.broker)
+        broker.lost.join(connection.lost)
+        if connection.end is None:
+            broker.open[connection.flow.id] = connection
 
     def answered(self, flow: int) -> None:
         """The broker is up, if that connection is."""
-        connection = self._connections.get(flow)
+        connection = self.connections.get(flow)
         if connection is not None and connection.broker is not None and connection.end is None:
-            connection.broker.down = False
+            self.down.discard(connection.broker)
 
     def lost(self, gap: Gap) -> None:
         """Bytes that the capture does not hold."""
         self.connection(gap.flow).lose(Lost(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
 
-    def orphan(self, flow: Flow, packet: int) -> None:
+    def orphan(self, flow: Flow, answer: Message | None) -> None:
         """An answer without its request: the capture does not hold what the client sent."""
-        connection = self.connection(flow)
-        connection.lose(Lost(connection.last_request, packet, "gap"))
+        if answer is not None:
+            connection = self.connection(flow)
+            connection.lose(Lost(connection.last_request, answer.packet, "gap"))
 
     def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
         """Takes an end to the connection it belongs to; the second value says whether it is the first one seen."""
@@ -222,7 +221,7 @@ class Surroundings:
             if event.how == "fin" and connection.client_fin is None:
                 connection.client_fin = event.packet
             connection.over = True
-            self._connections.pop(event.flow.id, None)
+            self.connections.pop(event.flow.id, None)
             if event.how in ("capture", "forgotten"):
                 if event.how == "forgotten":
                     connection.lose(Lost(event.packet, 1 << 62, "gap"))
@@ -251,21 +250,21 @@ class Surroundings:
     def broker(self, address: str) -> Broker:
         found = self._brokers.get(address)
         if found is None:
-            found = Broker([address])
+            found = Broker([address], self.down)
             if len(self._brokers) < limits.BROKERS:
                 self._brokers[address] = found
         return found
 
     def api_versions(self, flow: int, answer: Message) -> None:
         """The broker said what it speaks; an answer with an error lists ApiVersions alone and tells nothing."""
-        connection = self._connections.get(flow)
+        connection = self.connections.get(flow)
         body: Any = answer.body
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
         if connection is None or connection.broker is None:
             return
-        releases = releases_offering(next((one.max_version for one in offered if one.api_key == 78), None))
+        releases = releases_offering(next((one.max_version for one in reversed(offered) if one.api_key == 78), None))
         if releases != ANY_RELEASE:
             connection.broker.releases = releases
 
@@ -293,7 +292,7 @@ class Surroundings:
         known.absorb(broker)
         for address in broker.addresses:
             self._brokers[address] = known
-        for connection in self._connections.values():
+        for connection in self.connections.values():
             if connection.broker is broker:
                 connection.broker = known
         return known, broker

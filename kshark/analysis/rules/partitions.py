@@ -15,7 +15,7 @@ def phantom(now: Situation) -> Argument | None:
     if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
     assignment = now.memory.member.assignment
-    for partition, _ in step.answer.acquired:
+    for partition, _, _ in step.answer.acquired:
         brought = acknowledged_only.get(partition)
         if brought is None or partition in step.forgotten or (assignment and partition in assignment):
             continue
