@@ -40,11 +40,15 @@ test: lint
 test-quick: setup
 	$(BIN)/python -m pytest -m "not slow and not live and not spark"
 
-bench: setup
+bench: setup $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-bench-quick: setup
+bench-quick: setup $(VENV)/.bench
 	$(BIN)/python -m benchmarks --quick
+
+$(VENV)/.bench: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info out
