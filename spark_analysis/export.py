@@ -68,7 +68,7 @@ def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Op
     tables, rows, analyzer = TableFiles(folder, records=records, part=part), Rows(name, records=records), Analyzer()
     for page in sharded_pages(files, options, 0, 1):
         tables.add(rows.page(page))
-        tables.add(rows.page([finding for event in page for finding in analyzer.feed(event)]))
+        tables.add(rows.page(analyzer.page(page)))
     tables.add(rows.page(analyzer.close()))
     tables.add(rows.rest())
     return tables.close()

@@ -64,7 +64,7 @@ def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
     writer.begin()
     analyzer = Analyzer()
     for page in source:
-        findings = [finding for event in page for finding in analyzer.feed(event)]
+        findings = analyzer.page(page)
         writer.page(filter(source.shows, page) if args.since else page)
         writer.findings(filter(source.shows, findings))
     writer.findings(filter(source.shows, analyzer.close()))

@@ -47,7 +47,7 @@ class _Checking:
             return Checked(self._found, dict(self._analyzer.summary()), self._notes)
         for page in self._back.feed(self._follower.events(passed)):
             self._notes.add(page)
-            self._found += [finding for event in page for finding in self._analyzer.feed(event) if self._chosen(finding)]
+            self._found += filter(self._chosen, self._analyzer.page(page))
         return self._notes.messages
 
 
@@ -134,7 +134,7 @@ def _batches(captures: Iterable[Source], args: Namespace) -> Iterator[_Batch | N
         back = Back(Options(records=False, bodies=APIS), registry(args))
         for events in source.framed():
             passed = relay.pack(events)
-            found = [finding for page in back.feed(events) for event in page for finding in analyzer.feed(event)]
+            found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
             yield _Batch(index, passed, [*filter(source.shows, found)], source.begin_ns)
         yield _Batch(index, None, [*filter(source.shows, analyzer.close())], source.begin_ns)
     yield None
