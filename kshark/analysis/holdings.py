@@ -82,12 +82,15 @@ class Holdings:
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
         """Records acquired again are held by the new lock."""
-        if self.held.get(partition):
+        found = self.held.get(partition)
+        if found and found[-1].last >= first:
             self._end(partition, first, last)
         if self.ranges >= limits.HELD_RANGES:
             self._forget_unlocked(now_ns)
+            found = self.held.get(partition)
         if first <= last and self.ranges < limits.HELD_RANGES:
-            found = self.held.setdefault(partition, [])
+            if found is None:
+                found = self.held[partition] = []
             one = Held(first, last, now_ns + lock_ns)
             if not found or found[-1].last < first:
                 found.append(one)

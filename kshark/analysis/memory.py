@@ -155,7 +155,7 @@ class Memory:
         return 1 + sum(step.time_ns - time_ns < _MINUTE_NS for time_ns in self.troubles)
 
     def _troubled(self, step: Step) -> None:
-        if self.recent_troubles(step) >= FLAPPING and step.time_ns >= self.quiet_until:
+        if step.time_ns >= self.quiet_until and self.recent_troubles(step) >= FLAPPING:
             self.quiet_until = step.time_ns + _MINUTE_NS
         self.troubles = [*self.troubles, step.time_ns][-_TROUBLES:]
 

@@ -36,14 +36,16 @@ def _text(value: Any) -> str | None:
 def _listed(topics: Sequence[Any]) -> list[Listed]:
     """Arrays may be null, here and below."""
     return [
-        Listed((topic.topic_id, partition.partition_index), _batches(partition.acknowledgement_batches or ()))
+        Listed(
+            (topic.topic_id, partition.partition_index),
+            [
+                Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types == _RENEW)
+                for batch in partition.acknowledgement_batches or ()
+            ],
+        )
         for topic in topics
         for partition in topic.partitions or ()
     ]
-
-
-def _batches(batches: Sequence[Any]) -> list[Batch]:
-    return [Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types == _RENEW) for batch in batches]
 
 
 def _partitions(topics: Sequence[Any]) -> list[Partition]:
