@@ -27,6 +27,8 @@ def situation(memory: Memory, step: Step, later: Sequence[Step]) -> Situation:
     if expected is not None and endings:
         expected = expected | {ABSENT}
     overtaker, rivals = _others_open(memory, step, later) if step.reply is OTHER_EPOCH else (None, ())
+    if expected is not None and step.epoch not in expected:
+        overtaker = None  # refused at once, whatever came behind it
     reply = TAKEN if overtaker is not None else step.reply
     agreeing, after = _weighed(step, expected, reply)
     doubt = memory.doubt if expected is None else None

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kshark.model import Finding
@@ -109,8 +109,16 @@ def at(found: Finding) -> tuple[int | None, int]:
     return found.witness[-1].request_packet, found.witness[-1].correlation_id
 
 
+#: A request that was refused at once is answered behind one that would have followed it: nothing overtook it.
+REFUSED_AT_ONCE = [
+    Act(0, "fetch", 0), Act(1, "fetch", 0), Act(1, "fetch", 1), Act(2, "fetch", 0), Act(2, "fetch", 0), Act(0, "open", 0),
+    Act(0, "fetch", 0), Act(0, "fetch", 2), Act(0, "answer", 0), Act(2, "answer", 0), Act(0, "answer", 0), Act(1, "answer", 0),
+]  # fmt: skip
+
+
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(acts)
+@example(REFUSED_AT_ONCE)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:
     talk, hall, crowded = held(script)
     found = findings(talk)
