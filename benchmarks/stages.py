@@ -25,9 +25,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import msgspec
 
 from kshark.capture import open_captures
-from kshark.decoding import Decoders
-from kshark.embedding import Embedding
-from kshark.exchange import ExchangeStage
+from kshark.embedded import Embedding
+from kshark.exchange import Decoders, ExchangeStage
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Message, PacketBatch

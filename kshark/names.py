@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
+from kshark.codec.paths import Names, paths, values
 from kshark.model import Message
-from kshark.paths import Names, paths, values
 from kshark.registry import Registry
 from kshark.schema import Field
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kshark.decoding import Decoders
-from kshark.exchange import ExchangeStage, Standing
+from kshark.exchange import Decoders, ExchangeStage, Standing
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Event, Flow, PacketBatch, Weird
@@ -16,7 +15,7 @@ from kshark.records import Opening, make_reader
 from kshark.registry import Registry
 
 if TYPE_CHECKING:
-    from kshark.embedding import Embedding
+    from kshark.embedded import Embedding
     from kshark.names import TopicNames
 
 
@@ -68,7 +67,7 @@ class Back:
         self._exchange = ExchangeStage(Decoders(registry, records, options.bodies, exact=options.exact), records)
         self.embedding: Embedding | None = None
         if options.embedded:
-            from kshark.embedding import Embedding  # what nobody shows is not even imported
+            from kshark.embedded import Embedding  # what nobody shows is not even imported
 
             self.embedding = Embedding(registry, records)
 

@@ -19,16 +19,14 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.errors", "kshark.limits"),
-    ("kshark.schema", "kshark.places", "kshark.model", "kshark.anomaly", "kshark.paths", "kshark.ration"),
+    ("kshark.schema", "kshark.places", "kshark.model", "kshark.anomaly", "kshark.ration"),
     ("dissectors",),
     ("kshark.link", "kshark.codec", "kshark.records"),
     ("kshark.reassembly",),
     ("kshark.framing",),
-    ("kshark.otlp",),
     ("kshark.registry",),
-    ("kshark.bodies", "kshark.decoding", "kshark.sync", "kshark.names", "kshark.opening", "kshark.reach"),
-    ("kshark.embedded",),
-    ("kshark.exchange", "kshark.embedding"),
+    ("kshark.bodies", "kshark.sync", "kshark.names"),
+    ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.tables"),
     ("kshark.output", "kshark.face"),
@@ -49,7 +47,7 @@ ROOMS_OF = {
     "cramjam": ("kshark/records/", "kshark/capture/"),
     "numpy": ("kshark/",),
     "msgspec": ("kshark/", "spark_analysis/"),
-    "dpkt": ("kshark/link_layers.py",),
+    "dpkt": (),
 }
 FILE_LINES = 400
 FUNCTION_LINES = 60

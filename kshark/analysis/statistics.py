@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
+from kshark.codec.paths import Names, paths, values
+from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
-from kshark.paths import Names, paths, values
-from kshark.reach import Reach
 from kshark.registry import Registry
 
 SHARE_FETCH: Final = 78

@@ -18,9 +18,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark.codec import DECODED
+from kshark.codec.paths import Names, paths, values
 from kshark.errors import UsageError
 from kshark.model import Message
-from kshark.paths import Names, paths, values
 from kshark.registry import Registry
 from kshark.schema import Api
 

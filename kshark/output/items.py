@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark.codec import DECODED
+from kshark.codec.paths import Names, Path, values
+from kshark.codec.reach import Reach
 from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
 from kshark.output.units import number, shortened, size
-from kshark.paths import Names, Path, values
-from kshark.reach import Reach
 
 #: A word of a body, printable and not too long.
 Word = Callable[[str], str]

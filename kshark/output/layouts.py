@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kshark.codec.paths import Names
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
-from kshark.paths import Names
 from kshark.places import Foreign, Log, Place, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kshark.codec.paths import Names
 from kshark.output.fields import COMMON, PREFIX
 from kshark.output.layouts import notes_of, type_of
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.output.units import counted
-from kshark.paths import Names
 from kshark.registry import Registry
 from kshark.schema import Field, Layout, Versions
 

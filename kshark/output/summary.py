@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from msgspec import UnsetType
 
+from kshark.codec.paths import paths
+from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output import items
 from kshark.output.items import Item, Named, Word
-from kshark.paths import paths
-from kshark.reach import Reach
 from kshark.registry import Registry
 
 #: Scalars worth a place in one line; limits, timeouts and rates are not.

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from kshark.embedding import Embedding
+from kshark.codec.paths import values
+from kshark.embedded import Embedding
 from kshark.exchange import ExchangeStage, Standing
 from kshark.model import Event, Exchange, Message
 from kshark.parallel.sparing import SparingDecoders, SparingReader, records_of, teaching_topics
-from kshark.paths import values
 from kshark.pipeline import Options
 from kshark.places import Place
 from kshark.registry import Registry

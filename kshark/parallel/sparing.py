@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kshark.decoding import Body, Decoder, Decoders, Read
+from kshark.exchange.decoding import Body, Decoder, Decoders, Read
 from kshark.model import Message
 from kshark.names import has_pairs
 from kshark.places import Log, Place, Whole, structures

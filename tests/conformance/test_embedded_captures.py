@@ -22,9 +22,9 @@ from dissectors.embedded.places import PLACES
 from dissectors.topics import TOPIC_NAMES
 from kshark.codec import compile_writer
 from kshark.embedded import Companion, companions
+from kshark.embedded.otlp import read_metrics
 from kshark.face import pages
 from kshark.model import Exchange
-from kshark.otlp import read_metrics
 from kshark.schema import Layout
 from kshark.sync.ours import our_layouts
 from tests.shared import shared

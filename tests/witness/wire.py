@@ -12,7 +12,7 @@ from msgspec import UNSET
 from dissectors.headers import REQUEST_HEADER
 from kshark.capture import open_captures
 from kshark.codec import interpret
-from kshark.decoding import skip_tags
+from kshark.exchange.decoding import skip_tags
 from kshark.model import Closed, Exchange, Flow, Gap, Message, PacketBatch
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry

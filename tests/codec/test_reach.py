@@ -6,8 +6,8 @@ import pytest
 from msgspec import UNSET
 
 from kshark.codec import compile_reader
-from kshark.paths import paths, values
-from kshark.reach import Reach
+from kshark.codec.paths import paths, values
+from kshark.codec.reach import Reach
 from kshark.schema import array, int32, layout, struct
 from tests.output.messages import REGISTRY, body_of
 

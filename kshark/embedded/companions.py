@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from kshark.codec import DECODED
 from kshark.codec.primitives import Misfit, uvarint
-from kshark.opening import Opened, fitting, foreign, read_body, told, whole
+from kshark.embedded.opening import Opened, fitting, foreign, read_body, told, whole
 from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure, Whole
 from kshark.records.batch import OpenedRecord, Record
 from kshark.registry import Registry

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
+from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Outcome, Weird
 from kshark.records import RecordsReader
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark import limits
 from kshark.codec import Reader, compile_reader, interpret, plain
-from kshark.otlp import read_metrics
+from kshark.embedded.otlp import read_metrics
 from kshark.places import Foreign, Whole
 from kshark.records.compression import CODEC_COUNT, decompress_into
 from kshark.records.faults import DecompressionFailed, RoomExceeded

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kshark.paths import Names, Path, values
+from kshark.codec.paths import Names, Path, values
 from kshark.schema import Field
 
 

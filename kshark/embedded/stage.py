@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.embedded import Companion, companions, ordinary
+from kshark.embedded.companions import Companion, companions, ordinary
 from kshark.model import Event, Exchange, Message, Weird
 from kshark.names import TopicNames
 from kshark.places import Log, Place

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.otlp import read_metrics
+from kshark.embedded.otlp import read_metrics
 
 #: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS, and an exemplar that is passed over.
 DATA = bytes.fromhex(

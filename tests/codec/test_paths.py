@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import kshark
-from kshark.paths import paths, values
+from kshark.codec.paths import paths, values
 from kshark.registry import Registry
 
 
