@@ -48,15 +48,18 @@ WAYS: Final = {
     "no records": ("read", "-T", "json", "--no-records"),
     "fields": ("read", "-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
     "check": ("check", "-T", "json"),
+    "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
     ("share RPCs", "json"): Counts(10.4, 35.2, 185.2),
     ("share RPCs", "no records"): Counts(4.9, 27.6, 151.4),
     ("share RPCs", "fields"): Counts(3.1, 16.7, 76.7),
     ("share RPCs", "check"): Counts(8.8, 28.1, 165.2),
+    ("share RPCs", "tables"): Counts(14.3, 54.7, 285.3),
     ("record batches", "json"): Counts(23.3, 49.8, 261.4),
     ("record batches", "no records"): Counts(7.0, 34.4, 146.6),
     ("record batches", "fields"): Counts(5.4, 23.0, 97.5),
+    ("record batches", "tables"): Counts(12.8, 58.6, 255.8),
 }
 
 
@@ -101,12 +104,13 @@ def messages(path: Path) -> int:
 
 
 def run(path: Path, arguments: tuple[str, ...]) -> int:
-    """Lines that kshark prints."""
+    """Lines that kshark prints; tables go into a folder that is removed with the captures."""
     out = io.TextIOWrapper(io.BytesIO())
     young = gc.get_threshold()
+    tables = ("-o", str(path.with_suffix(""))) if arguments[0] == "export" else ()
     try:
         with redirect_stdout(out), redirect_stderr(io.StringIO()):
-            assert main([*arguments, str(path)]) == 0
+            assert main([*arguments, str(path), *tables]) == 0
     finally:
         gc.unfreeze()
         gc.set_threshold(*young)

@@ -48,11 +48,11 @@ class Texts:
         return len(self.begins) - 1
 
     def __iter__(self) -> Iterator[str | None]:
-        rest = bytes(self.data)
         texts: list[str | None] = []
+        end = len(self.data)
         for begin in self.begins[-2::-1]:
-            texts.append(None if begin is None else rest[begin:].decode())
-            rest = rest[:begin]
+            texts.append(None if begin is None else self.data[begin:end].decode())
+            end = end if begin is None else begin
         return reversed(texts)
 
 

@@ -14,6 +14,8 @@ from kshark.tables.names import Names
 HEARTBEATS: Final[dict[Any, str]] = {12: "classic", 68: "consumer", 76: "share"}
 SHARE_STATE: Final[dict[Any, str]] = {83: "initialize", 84: "read", 85: "write", 86: "delete", 87: "read_summary"}
 
+_READS: Final = (84, 87)
+
 
 def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
     """Adds an exchange to `heartbeats`."""
@@ -42,32 +44,29 @@ def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exch
 
 
 def add_share_state(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
-    """Adds each partition of the request to `share_state`: what was written comes from the request, what was read from the response."""
+    """Adds each partition of the request to `share_state`: what was read comes from the response, all else from the request."""
     response = exchange.response
-    asked, operation = request.body, SHARE_STATE[request.api_key]
-    here = (where, request.packet, request.time_ns, request.correlation_id, operation, getattr(asked, "group_id", None))
-    answers = {
+    asked, answer = request.body, None if response is None else response.body
+    here = (where, request.packet, request.time_ns, request.correlation_id)
+    of_group = (SHARE_STATE[request.api_key], getattr(asked, "group_id", None))
+    reads = request.api_key in _READS
+    results = {
         (topic.topic_id, partition.partition): partition
-        for topic in getattr(response and response.body, "results", None) or ()
+        for topic in getattr(answer, "results", None) or ()
         for partition in topic.partitions or ()
     }
     for topic in getattr(asked, "topics", None) or ():
         for partition in topic.partitions or ():
             place = (topic.topic_id, partition.partition)
-            answer = answers.get(place)
-            batches = _told(partition, answer, "state_batches")
-            state = (
-                _told(partition, answer, "state_epoch"),
-                _told(partition, answer, "leader_epoch"),
-                _told(partition, answer, "start_offset"),
-                _told(partition, answer, "delivery_complete_count"),
-                None if batches is None else [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches],
-                getattr(answer, "error_code", None),
+            result = results.get(place)
+            state = result if reads else partition
+            batches = getattr(state, "state_batches", None)
+            told = (
+                getattr(state, "state_epoch", None),
+                getattr(partition, "leader_epoch", None),
+                getattr(state, "start_offset", None),
+                getattr(state, "delivery_complete_count", None),
+                [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches] if batches else batches,
+                getattr(result, "error_code", None),
             )
-            held.rows["share_state"].append(here + place + state)
-
-
-def _told(asked: Any, answer: Any, name: str) -> Any:
-    """As the request says it, else as the response does."""
-    sent = value(asked, name)
-    return value(answer, name) if sent is None else sent
+            held.rows["share_state"].append(here + of_group + place + told)

@@ -25,16 +25,15 @@ class Held:
         self.with_records = records
         self.rows: Final[dict[str, list[Row]]] = {name: [] for name in TABLES}
         self.exchanges: list[exchanges.Complete] = []
-        #: Bytes of their messages, of as many as were counted.
-        self._bytes = self._counted = 0
         #: Records fields in them that were opened.
         self.opened: list[RecordsField] = []
+        #: How many of them are counted, and the bytes of their messages.
+        self._counted = self._bytes = 0
 
     def full(self) -> Iterator[tuple[str, Block]]:
         """Tables' names and the blocks that are full."""
-        self._bytes += exchanges.size(self.exchanges[self._counted :])
-        self._counted = len(self.exchanges)
-        if self._counted >= ROWS or self._bytes >= BYTES:
+        # Records that were opened take more than the bytes of their messages: they do not wait.
+        if len(self.exchanges) >= ROWS or (self.with_records and self.opened) or self._long():
             yield from self._exchanges()
         for name, rows in self.rows.items():
             if len(rows) >= ROWS or (name == "records" and _bytes(rows) >= BYTES):
@@ -54,13 +53,19 @@ class Held:
         if len(rows) >= RECORDS:
             yield "records", _block(rows)
 
+    def _long(self) -> bool:
+        """Whether the messages of the exchanges are long; each is asked once."""
+        self._bytes += exchanges.size(self.exchanges[self._counted :])
+        self._counted = len(self.exchanges)
+        return self._bytes >= BYTES
+
     def _exchanges(self) -> Iterator[tuple[str, Block]]:
         with exchanges.closed(self.opened):
             for block in exchanges.blocks(self.exchanges):
                 yield "exchanges", block
         self.exchanges.clear()
-        self._bytes = self._counted = 0
         self.opened.clear()
+        self._counted = self._bytes = 0
 
 
 def _block(rows: list[Row]) -> Block:

@@ -63,12 +63,32 @@ class Rows:
 
     def page(self, events: Iterable[Event | Finding]) -> Iterator[tuple[str, Block]]:
         """Tables' names and blocks of their rows."""
-        held = self._held
+        connections, held, silent = self._connections, self._held, self._names.silent
         for event in events:
             if type(event) is Message:
-                self._message(event)
+                if type(event.body) not in silent:
+                    self._names.learn(event)
+                connection = connections.get(event.flow)
+                if connection is None:
+                    continue
+                if connection.given_up:
+                    self._give_up(connection, event.packet)
+                if event.kind == "request" and event.api_key is not UNSET:
+                    connection.requests[id(event)] = connection.position
+                    if connection.last_request is None:
+                        connection.first_request = event.packet
+                    connection.last_request = event.packet
+                elif connection.first_response is None or event.correlation_id is UNSET:
+                    self._other_message(connection, event)
+                connection.position += 1
             elif type(event) is Exchange:
-                self._exchange(event)
+                connection = connections.get(event.flow.id) or self._connection(event.flow)
+                asked_at = connection.requests.pop(id(event.request), None)
+                if event.outcome == "unanswered":
+                    connection.given_up.append((event, asked_at, connection.position))
+                else:
+                    self._complete(connection, event, asked_at, connection.position, None)
+                connection.position += 1
                 if held.with_records:
                     yield from held.records()
             else:
@@ -113,37 +133,15 @@ class Rows:
 
     # -- messages
 
-    def _message(self, message: Message) -> None:
-        if type(message.body) not in self._names.silent:
-            self._names.learn(message)
-        connection = self._connections.get(message.flow)
-        if connection is None:
-            return
-        if connection.given_up:
-            self._give_up(connection, message.packet)
-        position = connection.position
-        connection.position = position + 1
+    def _other_message(self, connection: Connection, message: Message) -> None:
+        """A connection's first response, or a frame of which nothing is known but its place."""
         if message.kind == "request":
+            connection.first_request = connection.first_request or message.packet
             connection.last_request = message.packet
-            if connection.first_request is None:
-                connection.first_request = message.packet
-            if message.api_key is not UNSET:
-                connection.requests[id(message)] = position
-                return
         elif connection.first_response is None and message.request_packet is not UNSET:
             connection.first_response = message.packet
         if message.correlation_id is UNSET:
             self._held.rows["weirds"] += oddities.touched(connection.named(message), message)
-
-    def _exchange(self, exchange: Exchange) -> None:
-        connection = self._connection(exchange.flow)
-        position = connection.position
-        connection.position = position + 1
-        asked_at = connection.requests.pop(id(exchange.request), None)
-        if exchange.outcome == "unanswered":
-            connection.given_up.append((exchange, asked_at, position))
-        else:
-            self._complete(connection, exchange, asked_at, position, None)
 
     def _give_up(self, connection: Connection, packet: int) -> None:
         """The exchanges without an answer are complete; that packet told it."""

@@ -21,9 +21,11 @@ def add(held: Held, names: Names, where: Where, request: Message, exchange: Exch
     asked, answer = request.body, None if response is None else response.body
     group_id, member_id = getattr(asked, "group_id", None), getattr(asked, "member_id", None)
     topics = getattr(asked, "topics", None)
-    here = (where, request.packet, request.time_ns, request.correlation_id)
     row = (
-        *here,
+        where,
+        request.packet,
+        request.time_ns,
+        request.correlation_id,
         request.api,
         request.version,
         group_id,
@@ -41,9 +43,9 @@ def add(held: Held, names: Names, where: Where, request: Message, exchange: Exch
     )
     held.rows["share_requests"].append(row)
     if topics:
-        place = (*here, group_id, member_id)
+        place = (where, request.packet, request.time_ns, request.correlation_id, group_id, member_id)
         held.rows["acknowledgements"] += _acknowledgements(place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH)
-    if response is not None and (responses := getattr(answer, "responses", None)):
+    if response is not None and request.api_key == SHARE_FETCH and (responses := getattr(answer, "responses", None)):
         place = (where, response.packet, response.time_ns, response.correlation_id, group_id, member_id)
         lock_timeout_ms = getattr(answer, "acquisition_lock_timeout_ms", None)
         held.rows["acquired"] += _acquired(place, responses, lock_timeout_ms, names)
@@ -53,12 +55,13 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
     rows: list[Row] = []
     errors = None
     for topic in topics:
+        topic_id = topic.topic_id
         for partition in topic.partitions or ():
             if not partition.acknowledgement_batches:
                 continue
             if errors is None:
                 errors = _errors(answer, "acknowledge_error_code" if piggybacked else "error_code")
-            topic_id, index = topic.topic_id, partition.partition_index
+            index = partition.partition_index
             here = (*place, topic_id, names.topic(topic_id), index)
             error_code = errors.get((topic_id, index))
             for batch in partition.acknowledgement_batches:
@@ -80,8 +83,7 @@ def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) ->
     rows: list[Row] = []
     for topic in responses:
         for partition in topic.partitions or ():
-            # A ShareAcknowledge's answer has no such field.
-            acquired = getattr(partition, "acquired_records", None)
+            acquired = partition.acquired_records
             if acquired:
                 here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
                 rows += [(*here, run.first_offset, run.last_offset, run.delivery_count, lock_timeout_ms) for run in acquired]

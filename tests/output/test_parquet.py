@@ -46,11 +46,12 @@ NOWHERE = Where("b.pcap", None, None, None)
 
 
 def rows_of(name: str) -> list[Row]:
-    """A row with all cells, one with none, one with empty arrays, and the first again; absent is null."""
+    """A row with all cells, one with none, one with empty arrays, one of a body that lacks all fields, and the first again."""
     cells = [cell(column.type) for column in TABLES[name].columns[len(COMMON) :]]
     full, null = (HERE, 3, CELLS["bigint"], *cells), (NOWHERE, 4, 1_999, *[None] * len(cells))
     empty = (HERE, 5, -1, *[[] if isinstance(one, list) else UNSET for one in cells])
-    return [full, null, empty, full]
+    absent = (HERE, 5, -1, *[UNSET] * len(cells))
+    return [full, null, empty, absent, full]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
@@ -66,9 +67,11 @@ def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> N
     assert read.schema == arrow_schema(TABLES[name])
     assert read.schema.metadata == arrow_schema(TABLES[name]).metadata
     assert read.equals(pa.Table.from_batches([record_batch(read.schema, Block.of(rows))]))
-    assert read.column("flow_id").to_pylist() == ["a.pcap:7", None, "a.pcap:7", "a.pcap:7"]
-    assert read.column("ts").cast(pa.int64()).to_pylist() == [CELLS["bigint"] // 1000, 1, -1, CELLS["bigint"] // 1000]
-    assert read.column("ts_ns").to_pylist() == [CELLS["bigint"], 1_999, -1, CELLS["bigint"]]
+    assert read.column("flow_id").to_pylist() == ["a.pcap:7", None, *["a.pcap:7"] * 3]
+    assert read.column("ts").cast(pa.int64()).to_pylist() == [CELLS["bigint"] // 1000, 1, -1, -1, CELLS["bigint"] // 1000]
+    assert read.column("ts_ns").to_pylist() == [CELLS["bigint"], 1_999, -1, -1, CELLS["bigint"]]
+    own = read.column_names[len(COMMON) :]
+    assert read.slice(3, 1).select(own).to_pylist() == read.slice(1, 1).select(own).to_pylist() == [dict.fromkeys(own)]
 
 
 def test_structs_in_lists_keep_their_members() -> None:
