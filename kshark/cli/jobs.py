@@ -91,13 +91,15 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
     return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
 
 
-def printed(source: Source, args: Namespace, sink: Sink) -> Generator[bytes | memoryview, None, None]:
+def printed(source: Source, args: Namespace, sink: Sink) -> Generator[memoryview, None, None]:
     """The messages of a capture as they are to be printed, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
     ahead = Ahead(source.options, registry(args), lines.measure if lines is not None and not args.quiet else None)
     hire = partial(_hire, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
-    with Crew(args.jobs, hire) as crew:
-        yield from Turns(crew, ahead, source.notes).run(source.framed(), lambda: source.begin_ns, lambda: source.locate)
+    with Crew(args.jobs - 1, hire) as crew:
+        turns = Turns(crew, hire(), ahead, source.notes)
+        for made in turns.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
+            yield memoryview(made)
 
 
 def _hire(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:

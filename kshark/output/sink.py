@@ -36,7 +36,7 @@ class Sink:
             self._stream.buffer.write(json_lines(objects))
             self._stream.flush()
 
-    def bytes(self, data: bytes | memoryview) -> None:
+    def bytes(self, data: memoryview) -> None:
         """What another sink of the same kind has written."""
         self._stream.flush()
         self._stream.buffer.write(data)

@@ -56,7 +56,7 @@ def fed(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_process_that_dies_ends_the_run_with_a_sentence() -> None:
-    with started("-q", "--jobs", 2) as run:  # with output nobody would read it, and it would not read on
+    with started("-q", "--jobs", 3) as run:  # with output nobody would read it, and it would not read on
         fed(run)
         workers = waited_for(run, 2)
         os.kill(workers[0], signal.SIGKILL)
@@ -69,7 +69,7 @@ def test_a_process_that_dies_ends_the_run_with_a_sentence() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_with_the_first_process_all_end(number: int) -> None:
-    with started("-q", "--jobs", 2) as run:  # with output nobody would read it, and it would not read on
+    with started("-q", "--jobs", 3) as run:  # with output nobody would read it, and it would not read on
         fed(run)
         workers = waited_for(run, 2)
         run.send_signal(number)

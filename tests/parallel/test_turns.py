@@ -71,7 +71,7 @@ class Crowd:
         self._made[worker].append(pickle.dumps(made))
 
     def ready(self, worker: int) -> bool:
-        return self._random.random() < 0.5
+        return self._random.random() < 0.2
 
     def receive(self, worker: int) -> Any:
         return pickle.loads(self._made[worker].popleft())
@@ -100,8 +100,9 @@ def alone(batches: Iterable[PacketBatch], options: Options) -> Said:
 def together(batches: Iterable[PacketBatch], options: Options, random: Random) -> Said:
     """The same of two or three."""
     notes = Notes()
-    crowd: Any = Crowd(random.choice((2, 3)), options, random)
-    run = Turns(crowd, Ahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
+    crowd: Any = Crowd(random.choice((1, 2)), options, random)
+    own = Worker(Back(options, REGISTRY), Bodies())
+    run = Turns(crowd, own, Ahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
     return [message for made in run for message in made], [plain(line) for line in notes.lines()]
 
 
