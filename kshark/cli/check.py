@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
+from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, in_packet_order
 from kshark.anomaly import CATALOGUE
+from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
-from kshark.model import Finding
+from kshark.model import Event, Finding, Message
+from kshark.names import TopicNames
 from kshark.output.findings import Tally, finding_lines
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
@@ -26,6 +30,7 @@ EXAMPLES = (
 )
 
 Chosen = Callable[[Finding], bool]
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def arguments(parser: Parser) -> None:
@@ -46,42 +51,76 @@ def add_selection(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    chosen = selection(args)
+    selection(args)  # what is asked for is right, before anything is read
     violated = False
-    for source in sources(args, Options(records=False, bodies=APIS)):
+    bodies = APIS if args.format == "json" else APIS | NAMING_APIS
+    for source in sources(args, Options(records=False, bodies=bodies)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
-        tally = _check(source, args, chosen, sink)
+        tally = _check(source, args, sink)
         print_notes(source, heading=args.each)
         violated = violated or tally.verdicts["violation"] > 0
     return int(violated)
 
 
-def _check(source: Source, args: Namespace, chosen: Chosen, sink: Sink) -> Tally:
+class Checked(NamedTuple):
+    """What a check found in a capture: chosen findings as they were proved, what was seen, names of the topics they are about."""
+
+    findings: list[Finding]
+    seen: dict[str, Any]
+    topics: dict[str, str]
+
+
+class Checking:
+    """A check of one capture: takes its pages."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._chosen = selection(args)
+        self._analyzer = Analyzer()
+        self._found: list[Finding] = []
+        self._names = TopicNames(registry(args))
+        #: Who names topics, where names are shown.
+        self._naming = frozenset[int]() if args.format == "json" else NAMING_APIS
+
+    def page(self, page: list[Event]) -> None:
+        self._found += filter(self._chosen, self._analyzer.page(page))
+        for event in page if self._naming else ():
+            if type(event) is Message and event.api_key in self._naming:
+                self._names.learn(event)
+
+    def close(self) -> Checked:
+        self._found += filter(self._chosen, self._analyzer.close())
+        known = self._names.known
+        topics = {topic_id: known[topic_id] for finding in self._found if (topic_id := finding.topic_id) in known}
+        return Checked(self._found, dict(self._analyzer.summary()), topics)
+
+
+def _check(source: Source, args: Namespace, sink: Sink) -> Tally:
     if args.jobs > 1:
         from kshark.cli.relayed import analysed  # multiprocessing, 15 ms
 
-        found, seen = analysed(source, args)
+        checked = analysed(source, args)
     else:
-        analyzer = Analyzer()
-        found = [finding for page in source for finding in analyzer.page(page) if chosen(finding)]
-        found += filter(chosen, analyzer.close())
-        seen = dict(analyzer.summary())
-    found = in_packet_order(filter(source.shows, found))
+        checking = Checking(args)
+        for page in source:
+            checking.page(page)
+        checked = checking.close()
+    found = in_packet_order(filter(source.shows, checked.findings))
     tally = Tally()
     for finding in found:
         tally.add(finding)
     if not args.quiet:
-        show(found, args, sink)
-    verdict(tally, seen, args, sink, source.name if args.each else None)
+        show(found, args, sink, checked.topics)
+    verdict(tally, checked.seen, args, sink, source.name if args.each else None)
     return tally
 
 
-def show(findings: Iterable[Finding], args: Namespace, sink: Sink) -> None:
+def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
+    """`topics`: names by id, for people; JSON has the ids."""
     if args.format == "json":
         sink.json(list(findings))
     else:
-        sink.lines([line for finding in findings for line in finding_lines(finding, sink.width)])
+        sink.lines([line for finding in findings for line in finding_lines(finding, sink.width, topics)])
 
 
 def verdict(tally: Tally, seen: dict[str, Any], args: Namespace, sink: Sink, name: str | None = None) -> None:

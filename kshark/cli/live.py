@@ -15,6 +15,7 @@ from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
+from kshark.names import TopicNames
 from kshark.output.findings import Tally
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
@@ -54,7 +55,7 @@ def run(args: Namespace) -> int:
     shown = not args.quiet
     options = Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown)
     engine = Engine(options, registry(args))
-    talk = _Talk(args, sink, printing(args, sink)(engine.names))
+    talk = _Talk(args, sink, printing(args, sink)(engine.names), engine.names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
@@ -91,7 +92,7 @@ def _stop_on_signals(capture: Any) -> None:
 class _Talk:
     """What is said of each page: messages, and behind them the findings they led to."""
 
-    def __init__(self, args: Namespace, sink: Sink, write: Print) -> None:
+    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
         self.notes = Notes()
         #: `-c` messages were printed.
         self.enough = False
@@ -99,6 +100,7 @@ class _Talk:
         self._sink = sink
         self._left: int | None = args.count
         self._write = write
+        self._names = names
         self._chosen = selection(args)
         self._analyzer = Analyzer()
         self._tally = Tally()
@@ -126,7 +128,7 @@ class _Talk:
         found = list(found)
         for finding in found:
             self._tally.add(finding)
-        show(found, self._args, self._sink)
+        show(found, self._args, self._sink, self._names.known if self._names is not None else {})
 
     def close(self) -> bool:
         """The last findings and the verdict; whether a rule was broken."""

@@ -13,20 +13,12 @@ from typing import Any, NamedTuple
 
 from kshark.analysis import APIS, Analyzer
 from kshark.cli.apis import registry
-from kshark.cli.check import selection
+from kshark.cli.check import Checked, Checking
 from kshark.cli.source import Source, is_shown, print_notes
 from kshark.model import Finding
 from kshark.output.notes import Notes
 from kshark.parallel import Crew, Follower, Passed, Relay, followed
 from kshark.pipeline import Back, Options
-
-
-class Checked(NamedTuple):
-    """What an analysis found, and what it saw."""
-
-    findings: list[Finding]
-    summary: dict[str, Any]
-    notes: Notes
 
 
 class _Checking:
@@ -35,24 +27,21 @@ class _Checking:
     def __init__(self, args: Namespace, options: Options) -> None:
         self._follower = Follower()
         self._back = Back(options, registry(args))
-        self._analyzer = Analyzer()
-        self._chosen = selection(args)
-        self._found: list[Finding] = []
+        self._checking = Checking(args)
         self._notes = Notes()
 
-    def take(self, passed: Passed | None) -> Checked | int:
+    def take(self, passed: Passed | None) -> tuple[Checked, Notes] | int:
         """The number of messages so far; at the end what was found."""
         if passed is None:
-            self._found += filter(self._chosen, self._analyzer.close())
-            return Checked(self._found, dict(self._analyzer.summary()), self._notes)
+            return self._checking.close(), self._notes
         for page in self._back.feed(self._follower.events(passed)):
             self._notes.add(page)
-            self._found += filter(self._chosen, self._analyzer.page(page))
+            self._checking.page(page)
         return self._notes.messages
 
 
-def analysed(source: Source, args: Namespace) -> tuple[list[Finding], dict[str, Any]]:
-    """Chosen findings in the order in which they were proved, and the analysis's summary."""
+def analysed(source: Source, args: Namespace) -> Checked:
+    """What a check finds in the capture."""
     relay = Relay()
 
     def items() -> Iterator[Passed | None]:
@@ -61,9 +50,10 @@ def analysed(source: Source, args: Namespace) -> tuple[list[Finding], dict[str, 
 
     with Crew(1, partial(_Checking, args, source.options)) as crew:
         for told in followed(crew, items()):
-            if isinstance(told, Checked):
-                source.notes = told.notes
-                return told.findings, told.summary
+            if isinstance(told, tuple):
+                checked: Checked = told[0]
+                source.notes = told[1]
+                return checked
             source.notes.messages = told
     raise AssertionError("the last item is answered")
 

@@ -20,11 +20,11 @@ _BY: Final = {"violation": " by", "unknown": ", perhaps"}
 _PACKETS: Final = 8
 
 
-def finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
-    """Four to six lines, wrapped to the terminal; an empty one at the end."""
+def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]) -> Iterator[Line]:
+    """Four to six lines, wrapped to the terminal; an empty one at the end. `topics`: names by id, as far as they are known."""
     style = _STYLES[finding.verdict]
     yield [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
-    yield from _below(_where(finding), DIM, width)
+    yield from _below(_where(finding, topics), DIM, width)
     entry = CATALOGUE.get(finding.code)
     if entry is not None:
         yield from _below(entry.text, PLAIN, width)
@@ -52,7 +52,7 @@ def _headline(finding: Finding, style: str) -> Line:
     return line
 
 
-def _where(finding: Finding) -> str:
+def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     """Client, group, member, partition, broker: what is known of them."""
     more = f", {finding.software}" if finding.software else ""
     parts = [f"client {finding.client_id} ({finding.client}{more})" if finding.client_id else f"client {finding.client}{more}"]
@@ -61,7 +61,8 @@ def _where(finding: Finding) -> str:
     if finding.member_id is not None:
         parts.append(f"member {finding.member_id}")
     if finding.topic_id is not None:
-        parts.append(f"topic {finding.topic_id}" + ("" if finding.partition is None else f"[{finding.partition}]"))
+        name = topics.get(finding.topic_id, finding.topic_id)
+        parts.append(f"topic {name}" + ("" if finding.partition is None else f"[{finding.partition}]"))
     parts.append(f"broker {finding.broker}")
     return " · ".join(shortened(part, 90) for part in parts)
 

@@ -11,6 +11,8 @@ import pytest
 from dissectors.enums import ErrorCode
 from dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
 from dissectors.index import INDEX
+from dissectors.topics import NAMING_APIS
+from kshark.names import has_pairs
 from kshark.schema import Layout
 from tests.dissectors.kafka_json import Row, covers, read_definitions, rows
 from tests.dissectors.schema_rows import WRITTEN, dissector, schema_rows, span, walk
@@ -90,3 +92,7 @@ def test_a_field_that_kafka_calls_an_error_code_has_the_names_of_the_errors() ->
         for layout in layouts(key):
             unnamed = [path for path, field in walk(layout) if field.name.endswith("error_code") and field.enum is not ErrorCode]
             assert unnamed == [], layout.name
+
+
+def test_who_names_topics_is_known() -> None:
+    assert {key for key in KEYS if any(has_pairs(layout.root) for layout in layouts(key))} == NAMING_APIS

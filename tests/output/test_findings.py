@@ -38,8 +38,8 @@ def finding(**changed: Any) -> Finding:
     return Finding(**{**fields, **changed})
 
 
-def told(of: Finding, width: int | None = None) -> list[str]:
-    return [plain(line) for line in finding_lines(of, width)]
+def told(of: Finding, width: int | None = None, **topics: str) -> list[str]:
+    return [plain(line) for line in finding_lines(of, width, topics)]
 
 
 def test_a_violation_says_who_what_and_the_next_step() -> None:
@@ -107,3 +107,9 @@ def test_the_summary_counts_what_was_shown() -> None:
             "by_code": {"EPOCH_SKIP_AHEAD": 1, "SESSION_REOPEN": 1},
         }
     }
+
+
+def test_a_topic_has_its_name_where_it_is_known() -> None:
+    of = finding(topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=3)
+    assert "topic AAAAAAAAAAAAAAAAAAAABw[3]" in "".join(told(of))
+    assert "topic orders[3]" in "".join(told(of, AAAAAAAAAAAAAAAAAAAABw="orders"))
