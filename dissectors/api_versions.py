@@ -12,6 +12,7 @@ DISSECTOR = api(
     response_header=0,
     fallback=(35, 0),
     software=("client_software_name", "client_software_version"),
+    repeated=True,
     request=struct(
         string("client_software_name", versions="3+"),
         string("client_software_version", versions="3+"),

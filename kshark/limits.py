@@ -74,6 +74,9 @@ HOLES: Final = 64
 RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.
 CLIENT_IDS: Final = 10_000
+#: Answers of one API and version that are remembered where connections get the same one, and the bytes of the longest.
+REPEATED_ANSWERS: Final = 64
+REPEATED_BYTES: Final = 16 << 10
 #: Names of topic ids, and addresses of brokers, that are remembered.
 TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000

@@ -52,7 +52,7 @@ class Front:
             return []
         segments, weirds = self.link.feed(item)
         self.framing.tell(weirds)
-        return [] if segments is None else [*self.framing.feed(segments, self.link.ends)]
+        return [*self.framing.feed(segments, self.link.ends)]
 
     def close(self) -> list[Event]:
         self.framing.tell(self.link.close())

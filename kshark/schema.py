@@ -287,7 +287,7 @@ class Api:
     `response_header`: fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
     with this error code is laid out in that version. `one_way`: (field, value): such a request has no answer. `then_raw`: versions
     after whose answer the connection carries raw tokens without headers. `software`: the request's fields that name the client's
-    software and its version. `kip`, `about` are for people.
+    software and its version. `repeated`: every connection gets the same answer, which is worth remembering. `kip`, `about` are for people.
     """
 
     key: int
@@ -304,6 +304,7 @@ class Api:
     one_way: tuple[str, int] | None = None
     software: tuple[str, str] | None = None
     then_raw: Versions = NEVER
+    repeated: bool = False
 
     def layout(self, kind: str, version: int, begins: bytes = b"") -> tuple[Layout, int]:
         """The layout of requests or responses, and the version in which a body is laid out that begins with these bytes."""
@@ -339,6 +340,7 @@ def api(
     one_way: tuple[str, int] | None = None,
     software: tuple[str, str] | None = None,
     then_raw: str = "none",
+    repeated: bool = False,
     older_request: Mapping[int, Field] | None = None,
     older_response: Mapping[int, Field] | None = None,
 ) -> Api:
@@ -360,4 +362,5 @@ def api(
         one_way,
         software,
         versions_of(then_raw),
+        repeated,
     )

@@ -23,7 +23,7 @@ from kshark.model import Flow, Side
 class Talk:
     """A connection as framing sees it: two streams, and from which packet on the time line waits for it (0: it does not)."""
 
-    __slots__ = ("flow", "held_from", "late", "streams", "try_at")
+    __slots__ = ("flow", "held_from", "holed", "late", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -31,6 +31,8 @@ class Talk:
         self.held_from = 0
         #: The time line waits for it no longer: what is found now comes at its own time.
         self.late = False
+        #: Bytes are missing. When that was certain depends on what came behind, so others are not judged by it.
+        self.holed = False
         self.try_at = 0
 
     @property

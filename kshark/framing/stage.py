@@ -56,10 +56,12 @@ class Framing:
         """What earlier stages saw goes to its place in the time line."""
         self._told += weirds
 
-    def feed(self, segments: Segments, ends: EndsOf) -> list[Line]:
-        self._take(self._reassembly.feed(segments, ends))
-        if len(segments.packet):
-            self._packet = int(segments.packet[-1])
+    def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
+        """A batch; None where nothing of it was TCP, and what was told of it may leave."""
+        if segments is not None:
+            self._take(self._reassembly.feed(segments, ends))
+            if len(segments.packet):
+                self._packet = int(segments.packet[-1])
         return self._release(self._horizon())
 
     def close(self) -> list[Line]:
@@ -214,7 +216,8 @@ class Framing:
             judge(talk, self._knows, self._brokers, self._ports, packet, final=False)
             service = talk.flow.service
             if service == "kafka":
-                self._brokers.setdefault(talk.flow.broker, packet)
+                if not talk.holed:
+                    self._brokers.setdefault(talk.flow.broker, packet)
                 if talk.late:
                     talk.delay(packet, time_ns)
             elif service == "unknown":
@@ -273,6 +276,7 @@ class Framing:
         talk.late = talk.late or not patient
 
     def _lose(self, talk: Talk, gap: Gap) -> None:
+        talk.holed = True
         stream = talk.streams[gap.side]
         if talk.flow.service in ("kafka", "unknown"):
             if talk.flow.service == "kafka":

@@ -68,6 +68,7 @@ def test_only_these_wires_differ_from_all_others() -> None:
     assert {key: api.fallback for key, api in found.items() if api.fallback is not None} == {18: (35, 0)}
     assert {key: api.one_way for key, api in found.items() if api.one_way is not None} == {0: ("acks", 0)}
     assert {key: api.software for key, api in found.items() if api.software} == {18: ("client_software_name", "client_software_version")}
+    assert {key for key, api in found.items() if api.repeated} == {18}
     assert {key: str(api.then_raw) for key, api in found.items() if 0 in api.then_raw} == {17: "0"}
     assert {key: dict(api.request_header) for key, api in found.items() if api.request_header} == {7: {0: 0}}
     assert {key: sorted(api.response.older) for key, api in found.items() if api.response.older} == {87: [0]}

@@ -269,3 +269,29 @@ def test_topic_ids_beyond_the_limit_stay_without_a_name(monkeypatch: pytest.Monk
     talk.tcp.broker(framed(struct.pack(">i", 1) + b"\0" + kshark.encode(METADATA, 12, "response", {"topics": topics})))
     told = talk.events(options=Options(embedded=True))
     assert [event.code for event in told if isinstance(event, Weird)] == ["NAMES_LIMIT"]
+
+
+def test_answers_that_repeat_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REPEATED_ANSWERS", 2)
+    talk = Talk()
+    told = [0, 1, 0, 2, 3, 0]  # how many ms a broker throttles, which makes the answers differ
+    for correlation_id, throttled_ms in enumerate(told):
+        asked = kshark.encode(API_VERSIONS, 3, "request", {"client_software_name": "x", "client_software_version": "1"})
+        talk.tcp.client(request(API_VERSIONS, 3, correlation_id, b"\0" + asked))
+        answered = kshark.encode(API_VERSIONS, 3, "response", {"throttle_time_ms": throttled_ms})
+        talk.tcp.broker(framed(struct.pack(">i", correlation_id) + answered))
+    bodies = [message.body for message in talk.messages() if message.kind == "response"]
+    assert [body.throttle_time_ms for body in bodies] == told
+    assert bodies[0] is bodies[2]
+    assert bodies[0] is not bodies[5]
+
+
+def test_an_answer_with_more_behind_it_is_not_taken_for_the_one_before() -> None:
+    talk = Talk()
+    answered = kshark.encode(API_VERSIONS, 3, "response", {})
+    for correlation_id, more in enumerate((b"", b"\0", b"")):
+        asked = kshark.encode(API_VERSIONS, 3, "request", {"client_software_name": "x", "client_software_version": "1"})
+        talk.tcp.client(request(API_VERSIONS, 3, correlation_id, b"\0" + asked))
+        talk.tcp.broker(framed(struct.pack(">i", correlation_id) + answered + more))
+    codes = [message.weird for message in talk.messages() if message.kind == "response"]
+    assert codes == [UNSET, ["TRAILING_BYTES"], UNSET]

@@ -9,11 +9,11 @@ from kshark.framing.cutting import cut
 from kshark.framing.streams import Stream, signed
 from kshark.model import Ends, Event, Flow, Message, Weird
 from kshark.pipeline import Engine
+from tests.exchange.test_stage import answer, framed, metadata, request
 from tests.packets import Packet, Tcp, Wire, batches
 from tests.property.mangled import packets_of
 from tests.property.told import told
 from tests.shared import CAPTURES
-from tests.test_exchange import answer, framed, metadata, request
 
 EVERY_PACKET = [1] * 99
 

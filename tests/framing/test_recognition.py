@@ -8,7 +8,7 @@ import pytest
 
 from kshark import limits
 from kshark.model import Closed, Message, Weird
-from tests.test_exchange import Talk, answer, framed, metadata, request
+from tests.exchange.test_stage import Talk, answer, framed, metadata, request
 
 HELLO = request(18, 0, 1)
 WELCOME = framed(struct.pack(">ihi", 1, 0, 0))
