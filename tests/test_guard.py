@@ -51,13 +51,13 @@ WAYS: Final = {
     "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(10.4, 35.2, 185.2),
-    ("share RPCs", "no records"): Counts(4.9, 27.6, 151.4),
+    ("share RPCs", "json"): Counts(9.9, 33.5, 172.6),
+    ("share RPCs", "no records"): Counts(4.5, 25.8, 138.8),
     ("share RPCs", "fields"): Counts(3.1, 16.7, 76.7),
-    ("share RPCs", "check"): Counts(8.8, 28.1, 165.2),
-    ("share RPCs", "tables"): Counts(14.3, 54.7, 285.3),
+    ("share RPCs", "check"): Counts(8.3, 26.2, 153.4),
+    ("share RPCs", "tables"): Counts(13.9, 53.0, 272.7),
     ("record batches", "json"): Counts(23.3, 49.8, 261.4),
-    ("record batches", "no records"): Counts(7.0, 34.4, 146.6),
+    ("record batches", "no records"): Counts(7.0, 34.4, 146.7),
     ("record batches", "fields"): Counts(5.4, 23.0, 97.5),
     ("record batches", "tables"): Counts(12.8, 58.6, 255.8),
 }
