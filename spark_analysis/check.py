@@ -15,6 +15,7 @@ from kshark.model import Finding
 from spark_analysis.machine import FOUND, find
 from spark_analysis.screen import screened
 from spark_analysis.steps import BUCKET, TIME, gathered, steps_of
+from spark_analysis.topics import topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in the order of packets, and what was seen, as Analyzer.summary has it."""
+    """Of one capture: findings in the order of packets, names of their topics where asked for, and what was seen, as Analyzer.summary has
+    it."""
 
     findings: list[Finding] = field(default_factory=list)
+    topics: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
     exchanges: int = 0
     gaps: int = 0
@@ -55,8 +58,8 @@ def counted(rows: DataFrame) -> DataFrame:
     )
 
 
-def check(rows: DataFrame, captures: list[str], buckets: int) -> dict[str, Checked]:
-    """The findings of each capture; only they and counts come to the driver."""
+def check(rows: DataFrame, captures: list[str], buckets: int, *, named: bool = False) -> dict[str, Checked]:
+    """The findings of each capture; only they, counts and names (if topics are to be `named`) come to the driver."""
     checked = {capture: Checked() for capture in captures}
     for count in counted(rows).collect():
         checked[count.capture].exchanges, checked[count.capture].gaps = count.exchanges, count.gaps
@@ -70,4 +73,8 @@ def check(rows: DataFrame, captures: list[str], buckets: int) -> dict[str, Check
         # what is common to all members, every bucket has found: it counts once
         once = reduce(or_, by_bucket.values(), Counter[bytes]())
         checked[capture].findings = in_packet_order(msgspec.json.decode(one, type=Finding) for one in once.elements())
+    if named:
+        asked = {capture: {finding.topic_id for finding in one.findings if finding.topic_id} for capture, one in checked.items()}
+        for capture, topics in topic_names(rows, asked).items():
+            checked[capture].topics = topics
     return checked

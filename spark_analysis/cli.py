@@ -107,7 +107,7 @@ def _check(args: Namespace) -> int:
         for finding in findings:
             tally.add(finding)
         if not args.quiet:
-            show(findings, args, sink)
+            show(findings, args, sink, one.topics)
         verdict(tally, one.seen, args, sink, name if len(checked) > 1 else None)
         violated = violated or tally.verdicts["violation"] > 0
     return int(violated)
@@ -125,14 +125,16 @@ def _checked(args: Namespace) -> dict[str, Checked]:
 
         names = [capture["name"] for capture in read_manifest(folder)["captures"]]
         spark = open_session(args.master)
-        return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism)
+        return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")
     captures = _captures(args)
-    found = _decoded(open_session(args.master), [[os.path.abspath(file) for file in files] for files in captures])
+    named = args.format == "text"
+    found = _decoded(open_session(args.master), [[os.path.abspath(file) for file in files] for files in captures], named=named)
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
-def _decoded(spark: SparkSession, captures: list[list[str]]) -> list[Checked]:
+def _decoded(spark: SparkSession, captures: list[list[str]], *, named: bool) -> list[Checked]:
     """What was found in each capture, decoded by tasks."""
+    from dissectors.topics import NAMING_APIS
     from kshark.analysis import APIS
     from kshark.pipeline import Options
     from kshark.tables.captures import capture_names
@@ -140,12 +142,13 @@ def _decoded(spark: SparkSession, captures: list[list[str]]) -> list[Checked]:
     from spark_analysis.tables import decoded, tasks_of
 
     cores = spark.sparkContext.defaultParallelism
-    rows: DataFrame = decoded(spark, tasks_of(captures, cores), Options(records=False, bodies=APIS)).persist()
+    bodies = APIS | NAMING_APIS if named else APIS
+    rows: DataFrame = decoded(spark, tasks_of(captures, cores), Options(records=False, bodies=bodies)).persist()
     fault = rows.where("fault is not null").select("fault").first()
     if fault is not None:
         raise UnreadableInput(fault[0])
     names = capture_names(captures)
-    found = check(rows.drop("fault"), names, cores)
+    found = check(rows.drop("fault"), names, cores, named=named)
     return [found[name] for name in names]
 
 
