@@ -36,7 +36,7 @@ ASKED = (
     Options(),
     Options(bodies=frozenset()),
 )
-WINDOW = 600
+WINDOW = 300
 ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
 
 
