@@ -74,9 +74,9 @@ def test_a_message_costs_no_more_than_it_is_allowed(traffic: str, way: str) -> N
 def a_message(traffic: str, way: str) -> Counts:
     """What one message more costs."""
     counted = []
+    run(capture(traffic, SHORT), WAYS[way])  # decoders are compiled, modules imported
     for size in (SHORT, LONG):
         path = capture(traffic, size)
-        run(path, WAYS[way])  # decoders are compiled, modules imported
         with counting() as counts:
             run(path, WAYS[way])
         counted.append((messages(path), counts))

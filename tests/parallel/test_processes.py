@@ -43,10 +43,18 @@ def waited_for(process: subprocess.Popen[bytes], count: int) -> list[int]:
 
 def gone(processes: list[int]) -> bool:
     for _ in range(200):
-        if not any(Path(f"/proc/{number}").exists() for number in processes):
+        if not any(map(runs, processes)):
             return True
         time.sleep(0.025)
     return False
+
+
+def runs(process: int) -> bool:
+    """Whether it does; one that waits for its parent to look (Z) does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def fed(process: subprocess.Popen[bytes]) -> None:
