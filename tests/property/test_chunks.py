@@ -17,7 +17,7 @@ from kshark.pipeline import Engine, Options
 from tests.shared import CAPTURES
 from tests.thinning import Whole, events_of
 
-SMALL = sorted(path for path in CAPTURES.glob("*.pcap") if path.stat().st_size < 560_000)
+SMALL = sorted(path for path in CAPTURES.glob("*.pcap") if path.stat().st_size < 300_000)
 
 
 def told(event: Event) -> Any:

@@ -14,7 +14,7 @@ from kshark.codec.shapes import shape_of
 from kshark.schema import Layout
 from tests.property.schemas import VERSIONS, damaged, layouts, values
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def in_traffic(
