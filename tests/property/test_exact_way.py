@@ -37,7 +37,7 @@ ASKED = (
 )
 #: Packets of a capture that the quick test takes, and captures it takes with each mutation.
 WINDOW = 300
-SAMPLE = 2
+SAMPLE = 1
 
 
 def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
