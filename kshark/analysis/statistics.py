@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
-from kshark.codec.paths import Names, paths, values
+from kshark.codec.paths import paths, values
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
@@ -164,11 +164,7 @@ class Statistics:
             return []
         known = api.response.versions.nearest(version)
         reach = Reach(api.response.root, known, exact=body is shape_of(api.response, known).make)
-        beside: dict[Names, list[str]] = {}
-        for path in paths(api.response.root, known):
-            if path.names[-1].endswith("error_code"):
-                beside.setdefault(path.names[:-1], []).append(path.names[-1])
-        return [reach.rows(way, tuple(names), true=True) for way, names in beside.items()]
+        return reach.beside(path for path in paths(api.response.root, known) if path.names[-1].endswith("error_code"))
 
     # -- share groups
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
@@ -49,6 +49,13 @@ class Reach:
         if not loops:
             return _compiled(f"({row},) if {wanted} else ()" if true else f"({row},)")
         return _compiled(f"[{row}{loops}{f' if {wanted}' if true else ''}]")
+
+    def beside(self, paths: Iterable[Path]) -> list[Callable[[Any], Sequence[tuple[Any, ...]]]]:
+        """`rows` for each structure that has some of these fields, where one of them is neither zero nor empty."""
+        together: dict[Names, list[str]] = {}
+        for path in paths:
+            together.setdefault(path.names[:-1], []).append(path.names[-1])
+        return [self.rows(way, tuple(names), true=True) for way, names in together.items()]
 
     def one(self, names: Names) -> Callable[[Any], Any]:
         """The value of a field outside arrays; None or UNSET where there is none."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
 from kshark.codec import DECODED
-from kshark.codec.paths import Names, Path, values
+from kshark.codec.paths import Path, values
 from kshark.codec.reach import Reach
 from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
@@ -92,8 +91,7 @@ def words(length: int) -> Word:
 
 def errors(reach: Reach, codes: Sequence[Path]) -> Item:
     """The error codes by name, those that occur most first."""
-    together = groupby(sorted((code.names for code in codes), key=_way), _way)
-    checks = [reach.rows(way, tuple(names[-1] for names in group), true=True) for way, group in together]
+    checks = reach.beside(codes)
 
     def text(body: Any) -> str:
         for check in checks:
@@ -102,10 +100,6 @@ def errors(reach: Reach, codes: Sequence[Path]) -> Item:
         return ""
 
     return Item("", ERROR, text)
-
-
-def _way(names: Names) -> Names:
-    return names[:-1]
 
 
 def _counted(codes: Sequence[Path], body: Any) -> str:

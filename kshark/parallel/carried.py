@@ -20,7 +20,8 @@ _BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "la
 _columns: Final = attrgetter(*_BY_ROW)
 
 #: A connection as a tuple of its fields, in their order: `Flow(*flow_values(flow))` is another one like it.
-flow_values: Final = attrgetter(*[field.name for field in fields(Flow)])
+FLOW_FIELDS: Final = tuple(field.name for field in fields(Flow))
+flow_values: Final = attrgetter(*FLOW_FIELDS)
 
 
 class Carried(NamedTuple):

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from kshark.errors import Error
 from kshark.model import Closed, Event, Flow, Frames, Side, Weird
-from kshark.parallel.carried import Carried, arrived, carry, flow_values, flows_of
+from kshark.parallel.carried import FLOW_FIELDS, Carried, arrived, carry, flow_values, flows_of
 from kshark.parallel.crew import WINDOW, Crew
+from kshark.parallel.reading import UntilFailure
 
 #: What the other process itself learns about a connection.
 _THEIRS: Final = ("software_name", "software_version")
-_NAMES: Final = [field.name for field in fields(Flow)]
 
 
 class Passed(NamedTuple):
@@ -64,7 +62,7 @@ class Follower:
             if known is None:
                 self._flows[values[0]] = Flow(*values)
                 continue
-            for name, value in zip(_NAMES, values, strict=True):
+            for name, value in zip(FLOW_FIELDS, values, strict=True):
                 if name not in _THEIRS:
                     setattr(known, name, value)
         events = arrived(passed.batch, self._flows)
@@ -77,16 +75,8 @@ class Follower:
 def followed(crew: Crew, items: Iterable[Any]) -> Iterator[Any]:
     """What the crew's one process makes of each item, in order. When making items fails, the results of those before come first."""
     under_way = 0
-    source = iter(items)
-    failure: Exception | None = None
-    while True:
-        try:
-            item = next(source)
-        except StopIteration:
-            break
-        except (Error, OSError) as error:
-            failure = error
-            break
+    reading = UntilFailure(items)
+    for item in reading:
         crew.send(0, item)
         under_way += 1
         while under_way > WINDOW or (under_way and crew.ready(0)):
@@ -94,5 +84,4 @@ def followed(crew: Crew, items: Iterable[Any]) -> Iterator[Any]:
             under_way -= 1
     for _ in range(under_way):
         yield crew.receive(0)
-    if failure is not None:
-        raise failure
+    reading.end()

@@ -128,13 +128,6 @@ def _only(names: tuple[str, ...], body: Body) -> Body:
     return Body(read, exactly)
 
 
-def teaching_topics(registry: Registry) -> frozenset[str]:
-    """Topics whose records pair ids and names."""
-    inside = [place for key in registry.names() for kind in ("request", "response") for place in registry.places(key, kind)]
-    logs = [(topic, holding) for place in inside for topic, holding in place.holds.items() if isinstance(holding, Log)]
-    return frozenset(topic for topic, log in logs if _pairs(Place("", {topic: log})))
-
-
 def _is_whole(place: Place) -> bool:
     return any(isinstance(holding, Whole) for holding in place.holds.values())
 

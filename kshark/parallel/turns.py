@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kshark.errors import Error
 from kshark.model import Event, Frames
 from kshark.output.notes import Notes
 from kshark.parallel.ahead import Ahead
 from kshark.parallel.carried import carry, flow_values, flows_of
 from kshark.parallel.crew import WINDOW, Crew
+from kshark.parallel.reading import UntilFailure
 from kshark.parallel.worker import Made, Turn, Worker
 
 #: File and frame of a packet.
@@ -47,22 +47,13 @@ class Turns:
     def run(self, batches: Iterable[list[Event]], since_ns: Callable[[], int], where: Callable[[], Where | None]) -> Iterator[Any]:
         """What was made of each batch. `since_ns` and `where` are known once the first has come. When reading fails, what was read before
         comes first."""
-        source = iter(batches)
-        failure: Exception | None = None
-        while True:
-            try:
-                events = next(source)
-            except StopIteration:
-                break
-            except (Error, OSError) as error:
-                failure = error
-                break
+        reading = UntilFailure(batches)
+        for events in reading:
             if events:
                 self._hand_out(events, since_ns(), where())
             yield from self._collected(WINDOW)
         yield from self._collected(0)
-        if failure is not None:
-            raise failure
+        reading.end()
 
     def _hand_out(self, events: list[Event], since_ns: int, where: Where | None) -> None:
         worker = min(range(self._crew.jobs), key=lambda at: len(self._sent[at]))
