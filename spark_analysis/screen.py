@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from spark_analysis.steps import BUCKET, MEMBER, SHARE_FETCH, TIME
+from kshark.api_keys import SHARE_FETCH
+from spark_analysis.steps import BUCKET, MEMBER, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

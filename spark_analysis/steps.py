@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-METADATA: Final = 3
-API_VERSIONS: Final = 18
-SHARE_GROUP_HEARTBEAT: Final = 76
-SHARE_FETCH: Final = 78
-SHARE_ACKNOWLEDGE: Final = 79
 #: What the analysis reads of a Metadata response.
 _BROKERS: Final = "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>"
 

@@ -23,15 +23,14 @@ from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.listing import Listing, ShareSession
 from kshark.analysis.reading import answer_of, assignment_of, call_of, member_of, step_of
 from kshark.analysis.sessions import UNEXPLAINED, Machine, Verdict
-from kshark.analysis.steps import HEARTBEAT, JOINING, LEAVING, SHARE_ACKNOWLEDGE, SHARE_FETCH, Call, Step, reply_of
+from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
 from kshark.analysis.surroundings import Broker, Connection, Member, Surroundings
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 
-_API_VERSIONS: Final = 18
-_METADATA: Final = 3
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: APIs whose bodies the analysis reads; the others' need not be decoded.
-APIS: Final = frozenset({_METADATA, _API_VERSIONS, HEARTBEAT, *_SHARE})
+APIS: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT, *_SHARE})
 
 _Key = tuple[Broker, str | None, str | None]
 
@@ -62,9 +61,9 @@ class Analyzer:
         self._looks: Final[dict[Any, Callable[[Message, Message | None], Sequence[Verdict]]]] = {
             SHARE_FETCH: self._answered,
             SHARE_ACKNOWLEDGE: self._answered,
-            HEARTBEAT: self._heartbeat,
-            _API_VERSIONS: self._api_versions,
-            _METADATA: self._metadata,
+            SHARE_GROUP_HEARTBEAT: self._heartbeat,
+            API_VERSIONS: self._api_versions,
+            METADATA: self._metadata,
         }
 
     def feed(self, event: Event) -> list[Finding]:

@@ -15,7 +15,6 @@ from kshark.analysis.steps import (
     NO_ROOM,
     NO_SESSION,
     OTHER_EPOCH,
-    SHARE_FETCH,
     SILENT,
     SUBSEQUENT,
     TAKEN,
@@ -27,6 +26,7 @@ from kshark.analysis.steps import (
 )
 from kshark.analysis.surroundings import Broker, Connection, Member
 from kshark.analysis.table import ABSENT
+from kshark.api_keys import SHARE_FETCH
 
 #: Connections of one session whose last request is remembered.
 _CONNECTIONS: Final = 64

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.analysis.steps import SHARE_FETCH, Answer, Batch, Call, Listed, Partition, Step
+from kshark.analysis.steps import Answer, Batch, Call, Listed, Partition, Step
 from kshark.analysis.surroundings import Connection
 from kshark.anomaly import CATALOGUE
+from kshark.api_keys import SHARE_FETCH
 from kshark.model import Message
 
 #: Codes of a message whose fields cannot be relied on, and why; a body that could not be read to its end is cut.

@@ -11,14 +11,13 @@ from msgspec import UNSET
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.codec.paths import paths, values
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 
-SHARE_FETCH: Final = 78
-SHARE_ACKNOWLEDGE: Final = 79
 #: What stands in a table for all rows beyond its limit.
 OTHERS: Final = "(others)"
 

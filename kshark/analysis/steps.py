@@ -10,12 +10,10 @@ from typing import Final
 from msgspec import Struct
 
 from kshark.analysis.surroundings import Connection
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Witness
 
-SHARE_FETCH: Final = 78
-SHARE_ACKNOWLEDGE: Final = 79
-HEARTBEAT: Final = 76
-NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge", HEARTBEAT: "ShareGroupHeartbeat"}
+NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge", SHARE_GROUP_HEARTBEAT: "ShareGroupHeartbeat"}
 #: Member epochs of a heartbeat that joins the group, and of one that leaves it (KIP-932).
 JOINING: Final = 0
 LEAVING: Final = -1

@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.steps import SHARE_ACKNOWLEDGE, SHARE_FETCH, Kind, Reply, Step, next_epoch
+from kshark.analysis.steps import Kind, Reply, Step, next_epoch
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
 #: The state "no session": expected epochs are 1 or more.
 ABSENT: Final = 0

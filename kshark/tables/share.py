@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Row, Where
 from kshark.tables.fields import partitions, session_key
 from kshark.tables.held import Held
 from kshark.tables.names import Names
 
-SHARE_FETCH: Final = 78
-SHARE_ACKNOWLEDGE: Final = 79
 APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
 

@@ -6,9 +6,10 @@ from itertools import product
 
 import pytest
 
-from kshark.analysis.steps import LAST_EPOCH, SHARE_ACKNOWLEDGE, SHARE_FETCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
 from kshark.analysis.surroundings import Connection
 from kshark.analysis.table import ABSENT, AFTER, SESSION_OUTCOME, Outcome, outcome_of, proved_alone, states_after
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session
 
