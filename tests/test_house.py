@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.reassembly",),
     ("kshark.framing",),
     ("kshark.registry",),
-    ("kshark.bodies", "kshark.sync", "kshark.names"),
+    ("kshark.bodies", "kshark.sync", "kshark.names", "kshark.conditions"),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.tables"),

@@ -1,0 +1,89 @@
+"""What a condition is written into: Python source, or Spark SQL. Each knows the row that fields are taken from."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from kshark.errors import UsageError
+
+#: What a term may be compared with.
+Constant = bool | int | float | str | bytes
+
+#: Spark SQL's string literals know backslashes (spark.sql.parser.escapedStringLiterals is off unless somebody says otherwise).
+_ESCAPES: Final = {ord("\\"): "\\\\", ord("'"): "\\'", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0: "\\0", 26: "\\Z"}
+
+
+class Row:
+    """A row in Python source: each field that is asked for is read once, into a variable. `known` are names that the source uses."""
+
+    def __init__(self, name: str = "body", known: dict[str, Any] | None = None, numbers: count[int] | None = None) -> None:
+        self.name = name
+        self.known: dict[str, Any] = {"UNSET": UNSET} if known is None else known
+        self._numbers = count() if numbers is None else numbers
+        self._fields: dict[str, str] = {}
+        self._reads: list[tuple[str, str]] = []
+
+    def field(self, name: str) -> str:
+        """The variable that has a field, None or UNSET where it is absent; dots lead into structs."""
+        known = self._fields.get(name)
+        if known is None:
+            owner, _, last = name.rpartition(".")
+            known = self._fields[name] = f"v{next(self._numbers)}"
+            self._reads.append((known, f"getattr({self.field(owner) if owner else self.name}, {last!r}, None)"))
+        return known
+
+    def inside(self) -> Row:
+        """A row of its own, for an array's elements."""
+        return Row(f"x{next(self._numbers)}", self.known, self._numbers)
+
+    def keep(self, value: Any) -> str:
+        """The name of a value that has no literal."""
+        name = f"k{next(self._numbers)}"
+        self.known[name] = value
+        return name
+
+    def loops(self) -> str:
+        """The reads inside a comprehension, where Python makes plain assignments of them."""
+        return "".join(f" for {variable} in ({value},)" for variable, value in self._reads)
+
+    def function(self, result: str) -> Any:
+        """A function of the row that returns what the expression says."""
+        reads = "".join(f"    {variable} = {value}\n" for variable, value in self._reads)
+        names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
+        exec(f"def test({self.name}):\n{reads}    return {result}\n", names)
+        return names["test"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An expression over `row`, a column or a lambda's variable; `version` is the column of the API's version, where there is one."""
+
+    row: str
+    version: str | None = None
+    depth: int = 0
+
+    def inside(self) -> Sql:
+        """Where fields are those of an array's element."""
+        return replace(self, row=f"x{self.depth}", depth=self.depth + 1)
+
+    def known_version(self) -> str:
+        if self.version is None:
+            raise UsageError("this condition depends on the API's version; name the column that has it: condition.sql(column, version)")
+        return self.version
+
+
+def sql_literal(value: Constant) -> str:
+    """A constant in Spark SQL. Bytes are base64 text, as in the JSON of a body."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return f"{value!r}D"
+    text = base64.b64encode(value).decode() if isinstance(value, bytes) else value
+    return f"'{text.translate(_ESCAPES)}'"
