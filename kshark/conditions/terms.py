@@ -20,6 +20,7 @@ KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("string", "uuid"), "text"),
     "bytes": "bytes",
     "bool": "truth",
+    "float64": "fraction",
 }
 _SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
 
@@ -93,7 +94,7 @@ class Term(ABC):
 
     @abstractmethod
     def kind(self, struct: Field) -> str:
-        """`number`, `text`, `bytes` or `truth`, where rows are of that schema. Raises SchemaError for a field that it does not have."""
+        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does not have."""
 
 
 def _kind(field: Field, name: str) -> str:
@@ -104,7 +105,7 @@ def _kind(field: Field, name: str) -> str:
 
 def kind_of(constant: Constant) -> str:
     """The kind of a constant."""
-    return {bool: "truth", str: "text", bytes: "bytes"}.get(type(constant), "number")
+    return {bool: "truth", str: "text", bytes: "bytes", float: "fraction"}.get(type(constant), "number")
 
 
 def element(array: F, struct: Field) -> Field:
@@ -237,7 +238,7 @@ class Sum(Term):
 
     def kind(self, struct: Field) -> str:
         if {self.left.kind(struct), self.right.kind(struct)} != {"number"}:
-            raise SchemaError(f"{self.words('it')} is no sum of numbers")
+            raise SchemaError(f"{self.words('it')} is no sum of whole numbers")
         return "number"
 
 
@@ -286,7 +287,7 @@ class Compare(Condition):
 
 
 def _same_kind(condition: Condition, kinds: set[str]) -> None:
-    if len(kinds) > 1:
+    if len(kinds) > 1 and kinds != {"number", "fraction"}:
         raise SchemaError(f"{condition.told}: {' beside '.join(sorted(kinds))}")
 
 

@@ -19,6 +19,7 @@ _CONSTANTS: dict[str, st.SearchStrategy[Any]] = {
     "text": st.one_of(st.text(max_size=2), st.sampled_from(["é", "'", "\\", "x" * 126])),
     "bytes": st.binary(max_size=2),
     "truth": st.booleans(),
+    "fraction": st.sampled_from([0.0, -1.5, 1e300]),
 }
 
 

@@ -151,7 +151,7 @@ def test_values_are_equal_where_they_are_written_the_same() -> None:
         (any_of("topics", ELEMENT == 1), "the element is struct, which has no single value"),
         (F("share_session_epoch").contains("1"), "number beside text"),
         (F("is_renew_ack") == 1, "number beside truth"),
-        (F("group_id") + 1 == 2, "is no sum of numbers"),
+        (F("group_id") + 1 == 2, "is no sum of whole numbers"),
         (~by_version({"0+": F("nobody").present()}), "no field nobody"),
     ],
 )

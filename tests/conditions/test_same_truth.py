@@ -14,9 +14,8 @@ from tests.conditions.reference import holds
 from tests.conditions.strategies import conditions
 from tests.property.schemas import VERSIONS, damaged, layouts, values
 
-
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FEW

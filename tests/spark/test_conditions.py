@@ -1,0 +1,62 @@
+"""A condition's SQL says what its Python says, of the same bodies: as JSON read back by from_json, as our tables have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from kshark.codec import compile_writer, interpret
+from kshark.codec.shapes import shape_of
+from kshark.conditions import Condition
+from kshark.schema import Field, Layout
+from tests.conditions.strategies import conditions
+from tests.property.schemas import VERSIONS, layouts, values
+
+pytestmark = pytest.mark.spark
+#: Types in Spark SQL; what is text in JSON is text here.
+TYPES = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "uint16": "int",
+    "int32": "int",
+    "varint": "int",
+    "uint32": "bigint",
+    "int64": "bigint",
+    "varlong": "bigint",
+    "float64": "double",
+}
+
+
+def ddl(field: Field) -> str:
+    if field.element is not None:
+        return f"array<{ddl(field.element)}>"
+    if field.type == "struct":
+        return f"struct<{', '.join(f'{each.name}: {ddl(each)}' for each in field.fields)}>"
+    return TYPES.get(field.type, "string")
+
+
+@settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(st.data(), layouts())
+def test_sql_is_python(spark: Any, data: st.DataObject, layout: Layout) -> None:
+    from pyspark.sql import functions as F
+
+    some: list[Condition] = data.draw(st.lists(conditions(layout.root), min_size=25, max_size=25))
+    rows = []
+    for version in (*VERSIONS, *VERSIONS):
+        written = compile_writer(layout, version)(data.draw(values(shape_of(layout, version))))
+        body = interpret(layout, version, written, 0, len(written)).body
+        if "inf" in repr(body):
+            continue  # JSON has none
+        rows.append((len(rows), version, msgspec.json.encode(body).decode(), [condition.compiled(version)(body) for condition in some]))
+    frame = spark.createDataFrame([row[:3] for row in rows], "at int, version int, json string")
+    typed = frame.select("at", "version", F.from_json("json", ddl(layout.root)).alias("body"))
+    asked = typed.select("at", *(F.expr(condition.sql("body", "version")).alias(f"c{n}") for n, condition in enumerate(some)))
+    found = {at: list(truth) for at, *truth in asked.collect()}
+    for at, version, json, truth in rows:
+        wrong = [condition for condition, ours, theirs in zip(some, truth, found[at], strict=True) if ours is not theirs]
+        assert not wrong, (wrong[0], wrong[0].sql("body", "version"), version, json)
