@@ -1,7 +1,6 @@
-"""The one catalogue of every weird and every finding: what a code means, how severe it is, who may be to blame, and why.
+"""The one catalogue of every weird: what a code means, how severe it is, who may be to blame, and why.
 
-Weirds are facts about bytes; findings are rules of the protocol. A weird's severity stands here; a finding's follows from its verdict.
-`blame` holds the parties the rule can ever accuse, the likeliest first; a rule whose every party is "none" is always a note.
+Weirds are facts about bytes; rules of the protocol, which are judged, are rows of kshark.analysis.rules.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Final, Literal
 
 Severity = Literal["chat", "note", "warn", "error"]
 Blame = Literal["client", "broker", "network", "capture", "unknown"]
-Group = Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records", "session", "coverage"]
+Group = Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,45 +102,4 @@ _RECORDS: Final = (
 )
 
 
-def _rule(rule: int | None, code: str, blame: tuple[Blame, ...], text: str, reference: str = "") -> Entry:
-    return Entry(code, rule, "session", "note" if not blame else "error", blame, text, reference)
-
-
-_SESSIONS: Final = (
-    _rule(18, "EPOCH_REPLAY", ("client", "network"), "The epoch that was just used, again: the same request twice.", "KIP-932; SharePartitionManager"),
-    _rule(19, "EPOCH_STALE", ("client",), "An epoch from before the one that was just used.", "KIP-932; SharePartitionManager"),
-    _rule(20, "EPOCH_SKIP_AHEAD", ("client",), "An epoch beyond the one due: a request was counted that the broker never accepted.", "KIP-932; ShareSessionHandler"),
-    _rule(21, "EPOCH_WRAP_ERROR", ("client",), "After 2147483647 the next epoch is 1, and another one came.", "Kafka: ShareRequestMetadata.nextEpoch"),
-    _rule(22, "EPOCH_NEGATIVE", ("client",), "An epoch below -1.", "Kafka: SharePartitionManager"),
-    _rule(23, "ACK_WITH_INITIAL_EPOCH", ("client",), "A ShareAcknowledge cannot open a session.", "Kafka: SharePartitionManager.acknowledgeSessionUpdate"),
-    _rule(24, "ACK_IN_INITIAL_FETCH", ("client",), "A ShareFetch that opens a session carries acknowledgements.", "KAFKA-18198"),
-    _rule(25, "SESSION_UNKNOWN", ("client", "broker", "network"), "The broker holds no session for this member; the cause says what ended or prevented it.", "Kafka: ShareSessionCache"),
-    _rule(26, "USE_AFTER_FINAL", ("client",), "The session was closed by epoch -1 and is used again.", "KIP-932"),
-    _rule(27, "SESSION_CROSS_CONNECTION", ("client",), "A session is used on another connection than the one that opened it.", "KAFKA-19015"),
-    _rule(28, "SESSION_KILLED_BY_OLD_CONNECTION", ("broker",), "A session reopened on a new connection died when the old one closed.", "KAFKA-19950"),
-    _rule(29, "SESSION_REOPEN", (), "Epoch 0 while a session is open; what the member had acquired stays locked.", "Kafka: SharePartitionManager"),
-    _rule(30, "SESSION_FLAPPING", (), "Many sessions opened or refused within a minute.", "Kafka: ShareSessionHandler"),
-    _rule(31, "SESSION_LIMIT", ("broker",), "The broker has no room for another share session.", "KAFKA-19231"),
-    _rule(32, "DUPLICATE_MEMBER", ("client",), "Two clients use one member id at the same time.", "KIP-932"),
-    _rule(33, "CONCURRENT_SESSION_REQUESTS", ("client",), "A request of the session was sent while another was open on another connection.", "Kafka: ShareConsumeRequestManager"),
-    _rule(34, "FETCH_OVERTAKEN", ("client",), "A waiting fetch whose session moved on before its answer; what it acquired stays locked.", "Kafka: ShareSessionContext"),
-    _rule(35, "BROKER_ACCEPTED_WRONG_EPOCH", ("broker",), "The broker accepted an epoch that was not due.", "KIP-932"),
-    _rule(36, "BROKER_REJECTED_RIGHT_EPOCH", ("broker",), "The broker refused the epoch that was due.", "KIP-932"),
-    _rule(37, "ADVANCED_AFTER_ERROR", ("client",), "A request refused before it reached the session was counted all the same.", "Kafka: ShareSessionHandler"),
-    _rule(38, "NO_RECOVERY", ("client",), "After 122, 123 or 133 the client went on instead of opening a new session.", "KIP-932"),
-    _rule(39, "REOPEN_HOT_LOOP", ("client",), "Sessions are opened one after the other without a pause.", "Kafka: ShareSessionHandler"),
-    _rule(40, "SESSION_NOT_CLOSED", (), "The connection closed, or the member left, with the session open.", "Kafka: ShareConsumeRequestManager"),
-    _rule(41, "FINAL_WITH_PAYLOAD", ("client",), "A closing ShareFetch lists partitions without acknowledging anything.", "Kafka 4.0: SharePartitionManager"),
-    _rule(42, "TWO_COUNTERS", ("client",), "Fetches and acknowledgements are counted apart; they share one epoch.", "KIP-932"),
-    _rule(43, "PHANTOM_SESSION_PARTITION", ("client",), "A partition listed only to acknowledge stays in the session, and its data keeps coming.", "Kafka: ShareSession.update"),
-    _rule(44, "FORGET_UNKNOWN", (), "A partition is forgotten that the session does not hold.", "Kafka: ShareSession.update"),
-    _rule(45, "DUPLICATE_PARTITION_ENTRY", ("client",), "A request lists the same partition twice.", "Kafka: SharePartitionManager"),
-    _rule(46, "MEMBER_ID_INVALID", ("client",), "A member id that is null, empty or longer than 36 characters.", "Kafka: KafkaApis.isMemberIdValid"),
-    _rule(47, "UNRELEASED_ON_FORGET", (), "A partition is forgotten while the member still holds records of it; they stay locked.", "Kafka: SharePartitionManager.releaseSession"),
-    _rule(None, "SESSIONS_FORGOTTEN", (), "Too many share sessions at once; the longest unused ones were forgotten, and what came before is no evidence any more."),
-    _rule(None, "EPOCH_REFUSED", (), "The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.", "KIP-932"),
-)
-
-CATALOGUE: Final[dict[str, Entry]] = {
-    entry.code: entry for group in (_CAPTURE, _LINK, _STREAM, _CODEC, _RECORDS, _SESSIONS) for entry in group
-}
+CATALOGUE: Final[dict[str, Entry]] = {entry.code: entry for group in (_CAPTURE, _LINK, _STREAM, _CODEC, _RECORDS) for entry in group}

@@ -70,6 +70,8 @@ SESSION_PARTITIONS: Final = 10_000
 HELD_RANGES: Final = 10_000
 #: Holes remembered of one connection, and of one broker; more become fewer that cover them.
 HOLES: Final = 64
+#: Hosts of one broker's clients whose holes are told apart; those of further ones count for all.
+LOSSY_HOSTS: Final = 1_000
 #: Restarts remembered of one broker.
 RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.

@@ -255,12 +255,14 @@ class Weird(msgspec.Struct, gc=False):
 
 
 class Witness(msgspec.Struct, gc=False):
-    """An exchange that a finding rests on."""
+    """What a finding rests on: an exchange, or something else that happened on a connection (`event`, at `packet`)."""
 
     flow: int
-    correlation_id: int
+    correlation_id: int | None
     request_packet: int | None
     response_packet: int | None
+    packet: int | None = None
+    event: str | None = None
 
 
 class Finding(msgspec.Struct, gc=False):

@@ -18,19 +18,29 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kshark import limits
-from kshark.analysis.evidence import Argument, Judgement, Needs
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.brokers import Broker, Brokers
+from kshark.analysis.clock import Clock
+from kshark.analysis.connections import Connection, Connections
+from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
+from kshark.analysis.judge import Judgement
 from kshark.analysis.listing import Listing, ShareSession
-from kshark.analysis.reading import answer_of, assignment_of, call_of, member_of, step_of
-from kshark.analysis.sessions import UNEXPLAINED, Machine, Verdict
+from kshark.analysis.members import Member, Members
+from kshark.analysis.reading import answer_of, assignment_of, call_of, epoch_of, member_of, step_of
+from kshark.analysis.rules import RULES, apis_of
+from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
+from kshark.analysis.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
-from kshark.analysis.surroundings import Broker, Connection, Member, Surroundings
+from kshark.analysis.verdict import Verdict
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
 
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+#: What is read beside the rules' own APIs: who the brokers are, and who the members.
+_AROUND: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
 #: APIs whose bodies the analysis reads; the others' need not be decoded.
-APIS: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT, *_SHARE})
+APIS: Final = _AROUND | apis_of(RULES)
 
 _Key = tuple[Broker, str | None, str | None]
 
@@ -38,15 +48,19 @@ _Key = tuple[Broker, str | None, str | None]
 class Analyzer:
     """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; then `summary` and `sessions`.
 
-    `steps`: each session keeps a row for every request. `exact`: no step takes the short way; the findings are the same.
+    `steps`: each session keeps a row for every request. `exact`: no step takes the fast path; the findings are the same.
     """
 
     def __init__(self, *, steps: bool = False, exact: bool = False) -> None:
         self._with_steps = steps
         self._exact = exact
-        self._around = Surroundings()
-        self._machines: OrderedDict[_Key, Machine] = OrderedDict()
-        self._asked: dict[int, tuple[Message, Step, Machine]] = {}
+        self._clock = Clock()
+        self._brokers = Brokers()
+        self._connections = Connections(self._brokers)
+        self._members = Members()
+        self._rules = ExchangeRules(RULES)
+        self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
+        self._asked: dict[int, tuple[Message, Step, ShareSessionRunner]] = {}
         self._forgot = False
         self._tally = Tally()
         self._sessions: list[tuple[int, ShareSession]] = []
@@ -76,26 +90,28 @@ class Analyzer:
         Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
         """
         found: list[Finding] = []
-        around, looks, takes = self._around, self._looks, self._takes
-        connections, down = around.connections, around.down
+        looks, takes, rules = self._looks, self._takes, self._rules.by_api
+        connections, down = self._connections.by_flow, self._brokers.down
         for event in events:
             if isinstance(event, Message):
                 if event.kind != "request" or (connection := connections.get(event.flow)) is None:
                     continue
                 connection.last_request = event.packet
                 if connection.broker is None:
-                    around.begin(connection)
+                    self._connections.begin(connection)
                 if event.api_key not in _SHARE:
                     continue
                 said = self._request(event, connection)
             elif isinstance(event, Exchange):
                 self._tally.exchanges += 1
                 if (request := event.request) is None:
-                    around.orphan(event.flow, event.response)
+                    self._connections.orphan(event.flow, event.response)
                     continue
                 if down and event.response is not None:
-                    around.answered(request.flow)
-                if (look := looks.get(request.api_key)) is None:
+                    self._connections.answered(request.flow)
+                if (api_key := request.api_key) in rules:
+                    found += self._judged(self._rules.look(request, event.response, connections.get(request.flow)))
+                if (look := looks.get(api_key)) is None:
                     continue
                 said = look(request, event.response)
             elif (take := takes.get(type(event))) is not None:
@@ -103,15 +119,15 @@ class Analyzer:
             else:
                 continue
             if said:
-                found += self._findings(said)
+                found += self._judged(said)
         return found
 
     def close(self) -> list[Finding]:
         """No more events: what waits for an answer gets none."""
-        verdicts = [verdict for machine in self._machines.values() for verdict in machine.close()]
-        self._machines.clear()
+        verdicts = [verdict for runner in self._runners.values() for verdict in runner.close()]
+        self._runners.clear()
         self._asked.clear()
-        return self._findings(verdicts)
+        return self._judged(verdicts)
 
     def summary(self) -> dict[str, Any]:
         """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
@@ -121,8 +137,8 @@ class Analyzer:
         """Share sessions in the order in which they began; complete after `close`. The first limits.SESSIONS of them."""
         return [session for _, session in sorted(self._sessions, key=lambda pair: pair[0])]
 
-    def _findings(self, verdicts: Sequence[Verdict]) -> list[Finding]:
-        found = [finding_of(verdict) for verdict in verdicts]
+    def _judged(self, verdicts: Sequence[Verdict]) -> list[Finding]:
+        found = [finding_of(*verdict) for verdict in verdicts]
         for finding in found:
             self._tally.add(finding)
         return found
@@ -130,21 +146,21 @@ class Analyzer:
     # -- events
 
     def _opened(self, event: Opened) -> Sequence[Verdict]:
-        self._around.connection(event.flow)
+        self._connections.of(event.flow)
         return ()
 
     def _gap(self, event: Gap) -> Sequence[Verdict]:
         self._tally.gaps += 1
-        self._around.lost(event)
+        self._connections.lost(event)
         return ()
 
     def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
-        connection, first = self._around.ended(event)
+        connection, first = self._connections.ended(event)
         said: list[Verdict] = []
-        for machine in list(connection.users):
+        for runner in list(connection.users):
             if first and connection.end is not None:
-                machine.ended(connection, connection.end)
-            said += machine.settle()
+                runner.ended(connection, connection.end)
+            said += runner.settle()
         if connection.over:
             connection.users.clear()
         return said
@@ -158,96 +174,116 @@ class Analyzer:
                 user.blind(message.packet, "cut")
             return ()
         key = (connection.broker, step.group_id, step.member_id)
-        machine = self._machines.get(key)
+        runner = self._runners.get(key)
         said: Sequence[Verdict] = ()
-        if machine is None:
+        if runner is None:
             said = self._begin(key, step)
-            machine = self._machines[key]
+            runner = self._runners[key]
         else:
-            self._machines.move_to_end(key)
-        self._asked[id(message)] = (message, step, machine)
-        waited_for = machine.ask(step)
+            self._runners.move_to_end(key)
+        self._asked[id(message)] = (message, step, runner)
+        waited_for = runner.ask(step)
         return [*said, *waited_for] if waited_for else said
 
     def _answered(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         asked = self._asked.pop(id(request), None)
         if asked is None:
             return () if response is None else self._unread(request, response)
-        _, step, machine = asked
-        return machine.answer(step, None if response is None else answer_of(response))
+        _, step, runner = asked
+        return runner.answer(step, None if response is None else answer_of(response))
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
-        connection = self._around.connections.get(request.flow)
+        connection = self._connections.by_flow.get(request.flow)
         call = None if connection is None else call_of(request, response, connection)
         reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
         if call is None or reply not in UNEXPLAINED:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
-        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), Needs.EXCHANGE, "unknown"), Judgement("unknown", "cut"))]
+        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), EXCHANGE, "unknown"), Judgement("unknown", "cut"))]
 
     def _heartbeat(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        connection = self._around.connections.get(request.flow)
+        connection = self._connections.by_flow.get(request.flow)
         named = member_of(request)
         if connection is None or named is None:
             return ()
         group_id, member_id, epoch = named
-        member, is_first = self._around.heartbeat(group_id, member_id, None if response is None else assignment_of(response))
+        is_first = (group_id, member_id) not in self._members and not self._members.forgetful
+        member = self._members.of(group_id, member_id)
+        call = call_of(request, response, connection, epoch)
+        if response is None:
+            member.heartbeat(request.packet, epoch, None, None, None)
+        else:
+            member.heartbeat(request.packet, epoch, response.packet, epoch_of(response), assignment_of(response))
         if epoch == JOINING and is_first:
-            member.join = call_of(request, response, connection, epoch)
-        return self._left(member, call_of(request, response, connection, epoch)) if epoch == LEAVING else ()
+            member.join = call
+        return self._left(member, call) if epoch == LEAVING else self._settled(member, group_id, member_id)
+
+    def _settled(self, member: Member, group_id: str | None, member_id: str | None) -> Sequence[Verdict]:
+        """A heartbeat may prove what was waiting for it."""
+        said: list[Verdict] = []
+        for broker in member.brokers:
+            runner = self._runners.get((broker, group_id, member_id))
+            if runner is not None and runner.is_pending:
+                said += runner.settle()
+        return said
 
     def _left(self, member: Member, leave: Call) -> Sequence[Verdict]:
         said: list[Verdict] = []
         if leave.answer is not None and leave.answer.error == 0:
             for broker in member.brokers:
-                machine = self._machines.get((broker, leave.group_id, leave.member_id))
-                if machine is not None:
-                    machine.left(leave)
-                    said += machine.settle()
+                runner = self._runners.get((broker, leave.group_id, leave.member_id))
+                if runner is not None:
+                    runner.left(leave)
+                    said += runner.settle()
         return said
 
     def _api_versions(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        if response is not None:
-            self._around.api_versions(request.flow, response)
+        connection = self._connections.by_flow.get(request.flow)
+        if response is not None and connection is not None and connection.broker is not None:
+            connection.broker.offers(response)
         return ()
 
     def _metadata(self, _: Message, response: Message | None) -> Sequence[Verdict]:
         if response is None:
             return ()
-        joined = self._around.metadata(response)
-        return [verdict for kept, absorbed in joined for verdict in self._join(kept, absorbed, response.packet)]
+        said: list[Verdict] = []
+        for kept, absorbed in self._brokers.metadata(response):
+            self._connections.joined(kept, absorbed)
+            said += self._join(kept, absorbed, response.packet)
+        return said
 
-    # -- machines
+    # -- sessions
 
     def _begin(self, key: _Key, step: Step) -> Sequence[Verdict]:
-        """A machine for a session; beyond the limit the one longest unused is closed for it."""
+        """A runner for a session; beyond the limit the one longest unused is closed for it."""
         broker = key[0]
-        member = self._around.member(step.group_id, step.member_id)
+        member = self._members.of(step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers.append(broker)
-        self._machines[key] = Machine(broker, member, Listing(self._begun, steps=self._with_steps), exact=self._exact)
-        if len(self._machines) <= limits.SESSIONS:
+        listing = Listing(self._begun, steps=self._with_steps)
+        self._runners[key] = ShareSessionRunner(broker, member, self._clock, listing, exact=self._exact)
+        if len(self._runners) <= limits.SESSIONS:
             return ()
-        _, oldest = self._machines.popitem(last=False)
+        _, oldest = self._runners.popitem(last=False)
         said = oldest.close()
         if not self._forgot:
             said = [*said, _forgotten(step)]
-        self._forgot = self._around.forgetful = True
+        self._forgot = self._members.forgetful = True
         return said
 
     def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Sequence[Verdict]:
         """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is certain."""
         said: list[Verdict] = []
-        for key in [key for key in self._machines if key[0] is absorbed]:
-            machine = self._machines.pop(key)
-            other = self._machines.get((kept, *key[1:]))
+        for key in [key for key in self._runners if key[0] is absorbed]:
+            runner = self._runners.pop(key)
+            other = self._runners.get((kept, *key[1:]))
             if other is None:
-                machine.memory.broker = kept
-                self._machines[(kept, *key[1:])] = machine
+                runner.state.broker = kept
+                self._runners[(kept, *key[1:])] = runner
             else:
                 other.blind(packet, "hidden_traffic")
-                said += machine.close()
+                said += runner.close()
         return said
 
     def _begun(self, packet: int, session: ShareSession) -> None:
@@ -259,4 +295,4 @@ class Analyzer:
 def _forgotten(step: Step) -> Verdict:
     """Said once: from here on sessions are missing."""
     text = f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused are forgotten"
-    return Verdict("SESSIONS_FORGOTTEN", Argument(text, (step,), Needs.EXCHANGE), Judgement("note"))
+    return Verdict(SESSIONS_FORGOTTEN, Argument(text, (step,), EXCHANGE), Judgement("note"))

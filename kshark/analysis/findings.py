@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-from kshark.analysis.evidence import Argument, Place
-from kshark.analysis.sessions import Verdict
+from kshark.analysis.argument import Argument, Place
+from kshark.analysis.brokers import End
+from kshark.analysis.judge import Judgement
+from kshark.analysis.rules.rule import Rule
 from kshark.analysis.steps import Call
-from kshark.anomaly import CATALOGUE, Blame
+from kshark.anomaly import Blame
 from kshark.model import Finding, Witness
 
 _SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {"violation": "error", "unknown": "warn", "note": "note"}
-#: Codes whose evidence is what the client sent: they stand at the request, the others at the answer.
-_AT_REQUEST: Final = frozenset(
-    {"CONCURRENT_SESSION_REQUESTS", "NO_RECOVERY", "REOPEN_HOT_LOOP", "FINAL_WITH_PAYLOAD", "DUPLICATE_PARTITION_ENTRY"}
-)
 
 
-def finding_of(verdict: Verdict) -> Finding:
+def finding_of(rule: Rule, argument: Argument, judgement: Judgement) -> Finding:
     """The JSON line of an argument."""
-    code, argument, (verdict_word, because) = verdict
-    entry = CATALOGUE[code]
+    verdict, because = judgement
     about = argument.witness[-1]
-    place = argument.place or _place(code, argument, about)
-    accused: Blame = argument.blame or entry.blame[0] if verdict_word == "violation" else "unknown"
+    place = argument.place or _place(rule, argument, about)
+    accused: Blame = argument.blame or rule.blame[0] if verdict == "violation" else "unknown"
     topic_id, partition = argument.partition or (None, None)
     flow = place.connection.flow
     return Finding(
-        code=code,
-        rule=entry.rule,
-        severity=_SEVERITY[verdict_word or "unknown"],
-        verdict=verdict_word,  # type: ignore[arg-type]
+        code=rule.code,
+        rule=rule.number,
+        severity=_SEVERITY[verdict or "unknown"],
+        verdict=verdict,  # type: ignore[arg-type]
         blame=accused,
         time_ns=place.time_ns,
         packet=place.packet,
@@ -44,7 +41,7 @@ def finding_of(verdict: Verdict) -> Finding:
         topic_id=topic_id,
         partition=partition,
         cause=argument.cause,
-        witness=_witness(argument.witness),
+        witness=_witness(argument.witness, argument.ends),
         argument=argument.text,
         unknown_because=because,
         client_id=about.client_id,
@@ -52,15 +49,17 @@ def finding_of(verdict: Verdict) -> Finding:
     )
 
 
-def _place(code: str, argument: Argument, about: Call) -> Place:
-    if about.answer is None or (code in _AT_REQUEST and argument.cause is None):
+def _place(rule: Rule, argument: Argument, about: Call) -> Place:
+    """What explains a refusal stands at the answer, whatever the row says."""
+    if about.answer is None or (rule.at == "request" and argument.cause is None):
         return Place(about.connection, about.packet, about.time_ns)
     return Place(about.connection, about.answer.packet, about.answer.time_ns)
 
 
-def _witness(calls: Iterable[Call]) -> list[Witness]:
-    """Each exchange once, in the order given."""
-    return [call.witness for call in {id(call): call for call in calls}.values()]
+def _witness(calls: Iterable[Call], ends: Sequence[End]) -> list[Witness]:
+    """Each exchange once, in the order given, the one it is about last; before that the ends of connections."""
+    *before, about = (call.witness for call in {id(call): call for call in calls}.values())
+    return [*before, *(Witness(end.flow, None, None, None, end.packet, "closed") for end in ends), about]
 
 
 class Tally:

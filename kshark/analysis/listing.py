@@ -8,10 +8,12 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kshark.analysis.memory import Memory, Situation
+from kshark.analysis.brokers import End
+from kshark.analysis.connections import Connection
 from kshark.analysis.releases import all_say
-from kshark.analysis.steps import FINAL, NAMES, NO_SESSION, OTHER_EPOCH, SUBSEQUENT, TAKEN, UNCLEAR, UNTOUCHED, Kind, Reply, Step
-from kshark.analysis.surroundings import Connection, End
+from kshark.analysis.session_state import SessionState
+from kshark.analysis.situation import Situation
+from kshark.analysis.steps import ACCEPTED, FINAL, INVALID_EPOCH, REJECTED_EARLY, SESSION_NOT_FOUND, SUBSEQUENT, UNCLEAR, Kind, Reply, Step
 
 #: Causes of a refusal that end a session, in the words for how it ended.
 _HOW: Final = {
@@ -86,18 +88,18 @@ class Listing:
         step = now.step
         opens = step.opens and _may_open(step)
         if opens:
-            self._finish(self._unasked(now.memory, step.packet) or Closing(step.end, step.end_ns, "reopened"))
-        if self._current is None and not opens and (step.reply is UNTOUCHED or not step.is_named):
+            self._finish(self._unasked(now.session, step.packet) or Closing(step.end, step.end_ns, "reopened"))
+        if self._current is None and not opens and (step.reply is REJECTED_EARLY or not step.is_named):
             return
         session = self._current or self._begin(step, opened=opens)
         self._add(session, step)
         if session.steps is not UNSET:
             session.steps.append(_row(now))
-        if step.kind is FINAL and step.reply is TAKEN:
+        if step.kind is FINAL and step.is_counted:
             session.closed = Closing(step.end, step.end_ns, "final_epoch")
-        elif step.reply is NO_SESSION and session.closed is None and session.accepted:
+        elif step.reply is SESSION_NOT_FOUND and session.closed is None and session.accepted:
             session.closed = _found_by(now) or self._ending
-        elif step.kind is SUBSEQUENT and (step.reply is TAKEN or step.reply is OTHER_EPOCH):
+        elif step.kind is SUBSEQUENT and (step.is_counted or step.reply is INVALID_EPOCH):
             self._ending = None
 
     def count(self, step: Step) -> bool:
@@ -111,24 +113,20 @@ class Listing:
         self._ending = None
         return True
 
-    def connection_ended(self, connection: Connection, end: End, memory: Memory) -> None:
-        opening = memory.opening
-        if (
-            opening is not None
-            and opening.connection is connection
-            and all_say(memory.broker.releases, "dies_with_connection") is not False
-        ):
+    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None:
+        opening = session.opening
+        if opening is not None and opening.connection is connection and all_say(session.releases, "dies_with_connection") is not False:
             self._ending = Closing(end.packet, end.time_ns, "connection_closed")
 
-    def end(self, memory: Memory) -> None:
+    def end(self, session: SessionState) -> None:
         """The capture is over."""
-        last = memory.alive
+        last = session.alive
         still_open = None if last is None else Closing(last.end, last.end_ns, "open")
-        self._finish(self._unasked(memory, 1 << 62) or still_open)
+        self._finish(self._unasked(session, 1 << 62) or still_open)
 
-    def _unasked(self, memory: Memory, before: int) -> Closing | None:
+    def _unasked(self, session: SessionState, before: int) -> Closing | None:
         """What ended the session before that packet without a request of its own: the first of its connection's end and a restart."""
-        restart = None if memory.alive is None else memory.broker.restarted_between(memory.alive.packet, before)
+        restart = None if session.alive is None else session.broker.restarted_between(session.alive.packet, before)
         if restart is None or (self._ending is not None and self._ending.packet < restart.since):
             return self._ending
         return Closing(restart.packet, restart.time_ns, "broker_restart")
@@ -158,7 +156,7 @@ class Listing:
     def _add(self, session: ShareSession, step: Step) -> None:
         session.requests += 1
         session.last_epoch = step.epoch
-        if step.reply is TAKEN:
+        if step.reply is ACCEPTED:
             session.accepted += 1
         elif step.answer is not None and step.answer.error:
             code = str(step.answer.error)
@@ -173,37 +171,37 @@ class Listing:
 
 
 def _may_open(step: Step) -> bool:
-    return step.reply is TAKEN or (step.reply is UNCLEAR and step.is_named)
+    return step.is_counted or (step.reply is UNCLEAR and step.is_named)
 
 
 def _found_by(now: Situation) -> Closing | None:
     """What ended the session that a request did not find."""
-    ending = now.endings[0] if now.endings else None
-    return None if ending is None or ending.cause not in _HOW else Closing(ending.packet, ending.time_ns, _HOW[ending.cause])
+    cause = now.end_cause
+    return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
 
 
 def _row(now: Situation) -> SessionStep:
-    step, expected = now.step, sorted(now.expected) if now.expected is not None else None
+    step, expected = now.step, sorted({state.due for state in now.met}) if now.met is not None else None
     error = step.answer.error if step.answer is not None else None
     shown = None if expected is None else expected[0] if len(expected) == 1 else expected
-    return SessionStep(step.packet, NAMES[step.api_key], step.epoch, shown, error, _outcome(now))
+    return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now))
 
 
 def _outcome(now: Situation) -> str:
     """opened, reopened, advanced, closed; overtaken; not found, wrong epoch; refused; unanswered."""
     step = now.step
-    if now.overtaker is not None:
+    if now.overtaker is not None and step.reply is INVALID_EPOCH:
         return "overtaken"
     match step.reply:
-        case Reply.SILENT:
+        case Reply.UNANSWERED:
             return "unanswered"
-        case Reply.NO_SESSION:
+        case Reply.SESSION_NOT_FOUND:
             return "not found"
-        case Reply.OTHER_EPOCH:
+        case Reply.INVALID_EPOCH:
             return "wrong epoch"
-        case Reply.TAKEN if step.kind is Kind.INITIAL:
-            return "opened" if not now.memory.is_open else "reopened"
-        case Reply.TAKEN:
+        case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is Kind.INITIAL:
+            return "opened" if not now.session.is_open else "reopened"
+        case Reply.ACCEPTED | Reply.FAILED_LATER:
             return "closed" if step.kind is Kind.FINAL else "advanced"
         case _:
             return "refused"

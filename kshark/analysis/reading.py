@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark.analysis.connections import Connection
 from kshark.analysis.steps import Answer, Batch, Call, Listed, Partition, Step
-from kshark.analysis.surroundings import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Message
@@ -63,6 +63,7 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     step = Step(
         connection,
         request.api_key,
+        "" if request.api is UNSET else request.api,
         0 if request.version is UNSET else request.version,
         request.packet,
         request.time_ns,
@@ -93,6 +94,7 @@ def call_of(request: Message, response: Message | None, connection: Connection, 
     return Call(
         connection,
         request.api_key if isinstance(request.api_key, int) else 0,
+        request.api if isinstance(request.api, str) else "",
         request.version if isinstance(request.version, int) else 0,
         request.packet,
         request.time_ns,
@@ -128,6 +130,12 @@ def _acquired(topics: Sequence[Any]) -> list[tuple[Partition, int, int]]:
         for partition in topic.partitions or ()
         for held in partition.acquired_records or ()
     ]
+
+
+def epoch_of(heartbeat: Message) -> int | None:
+    """The member epoch that a heartbeat's answer gives."""
+    epoch = getattr(heartbeat.body, "member_epoch", UNSET)
+    return epoch if isinstance(epoch, int) else None
 
 
 def assignment_of(response: Message) -> frozenset[Partition] | None:

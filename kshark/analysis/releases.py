@@ -53,6 +53,13 @@ def releases_offering(share_fetch: int | None) -> frozenset[Release]:
     return frozenset({_BY_SHARE_FETCH.get(share_fetch, Release.V4_2)})
 
 
+@lru_cache(maxsize=64)
+def releases_answering(share_fetch: int) -> frozenset[Release]:
+    """The releases that answer a share request of this version; the first version went when the second came."""
+    answering = {0: {Release.V4_0}, 1: {Release.V4_1, Release.V4_2}}
+    return frozenset(answering.get(share_fetch, {Release.V4_2}))
+
+
 def all_say(releases: frozenset[Release], question: str) -> bool | None:
     """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}

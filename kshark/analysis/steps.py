@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -9,11 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from kshark.analysis.surroundings import Connection
-from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.analysis.connections import Connection
+from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
-NAMES: Final = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge", SHARE_GROUP_HEARTBEAT: "ShareGroupHeartbeat"}
 #: Member epochs of a heartbeat that joins the group, and of one that leaves it (KIP-932).
 JOINING: Final = 0
 LEAVING: Final = -1
@@ -23,7 +23,15 @@ LONGEST_MEMBER_ID: Final = 36
 #: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
 LAST_EPOCH: Final = 2_147_483_647
 
+_UNKNOWN_SERVER_ERROR: Final = -1
+_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
 Partition = tuple[str, int]
+
+
+def has_uuid(member_id: str | None) -> bool:
+    """Whether the id is a uuid in Kafka's base64 form, the only one that 4.0 and 4.1 take. Kafka: Uuid.fromString."""
+    return member_id is not None and _UUID.fullmatch(member_id) is not None
 
 
 def next_epoch(epoch: int) -> int:
@@ -50,37 +58,39 @@ INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
 class Reply(StrEnum):
     """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
 
-    FAILED: an epoch 0 that lists a partition twice takes the old session away before it trips over that.
+    FAILED_LATER: the session took the request, and something behind it failed (an unknown topic id, say): it is counted all the same.
+    FAILED_REOPEN: an epoch 0 that lists a partition twice takes the old session away before it trips over that.
     """
 
-    TAKEN = "was accepted"
-    NO_SESSION = "was refused with SHARE_SESSION_NOT_FOUND"
-    OTHER_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
-    NO_ROOM = "was refused with SHARE_SESSION_LIMIT_REACHED"
-    UNTOUCHED = "was refused before it reached the session"
-    FAILED = "failed half-way"
+    ACCEPTED = "was accepted"
+    SESSION_NOT_FOUND = "was refused with SHARE_SESSION_NOT_FOUND"
+    INVALID_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
+    LIMIT_REACHED = "was refused with SHARE_SESSION_LIMIT_REACHED"
+    REJECTED_EARLY = "was refused before it reached the session"
+    FAILED_LATER = "was counted and failed behind the session"
+    FAILED_REOPEN = "failed half-way"
     UNCLEAR = "was answered with an error"
-    SILENT = "was not answered"
+    UNANSWERED = "was not answered"
 
     __hash__ = str.__hash__
 
 
-TAKEN, NO_SESSION, OTHER_EPOCH, NO_ROOM, UNTOUCHED, FAILED, UNCLEAR, SILENT = Reply
+ACCEPTED, SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED, REJECTED_EARLY, FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED = Reply
 
 #: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at (group
 #: authorization, feature off, invalid request).
 _REPLIES: Final = {
-    None: SILENT,
-    0: TAKEN,
-    122: NO_SESSION,
-    123: OTHER_EPOCH,
-    133: NO_ROOM,
-    30: UNTOUCHED,
-    35: UNTOUCHED,
-    42: UNTOUCHED,
+    None: UNANSWERED,
+    0: ACCEPTED,
+    122: SESSION_NOT_FOUND,
+    123: INVALID_EPOCH,
+    133: LIMIT_REACHED,
+    30: REJECTED_EARLY,
+    35: REJECTED_EARLY,
+    42: REJECTED_EARLY,
 }
 #: Answers of which one finding has to say why they came.
-REFUSALS: Final = frozenset({NO_SESSION, OTHER_EPOCH})
+REFUSALS: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH})
 
 
 def reply_of(error: int | None) -> Reply:
@@ -123,6 +133,7 @@ class Call:
 
     connection: Connection
     api_key: int
+    api: str
     version: int
     packet: int
     time_ns: int
@@ -152,7 +163,7 @@ class Call:
     @property
     def here(self) -> str:
         """`exchange 17 (ShareFetch)`."""
-        return f"exchange {self.correlation_id} ({NAMES[self.api_key]})"
+        return f"exchange {self.correlation_id} ({self.api})"
 
     def on(self, other: Call) -> str:
         """` on 10.0.0.1:50001`, where the other one was on another connection."""
@@ -176,7 +187,7 @@ class Step(Call):
     def __post_init__(self) -> None:
         self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
-        self.arrival, self.reply, self.any_doubt = self.packet, SILENT, self.doubt
+        self.arrival, self.reply, self.any_doubt = self.packet, UNANSWERED, self.doubt
         self.end, self.end_ns = self.packet, self.time_ns
         if self.answer is not None:
             self.settle(self.answer)
@@ -188,8 +199,16 @@ class Step(Call):
             self.answer, self.end, self.end_ns = answer, answer.packet, answer.time_ns
             self.any_doubt = self.doubt or answer.doubt
             self.reply = _REPLIES.get(answer.error, UNCLEAR)
-            if self.reply is UNCLEAR and self.opens and self.duplicates:
-                self.reply = FAILED
+            if answer.error == _UNKNOWN_SERVER_ERROR:
+                self.reply = self._failed()
+
+    def _failed(self) -> Reply:
+        """What UNKNOWN_SERVER_ERROR says: brokers from 4.1 on give it behind the session, but for ids of members that they cannot read."""
+        if self.kind is FINAL or self.kind is NEGATIVE or not has_uuid(self.member_id):
+            return UNCLEAR
+        if self.opens:
+            return FAILED_REOPEN if self.duplicates else FAILED_LATER
+        return FAILED_LATER if self.kind is SUBSEQUENT else UNCLEAR
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""
@@ -206,6 +225,11 @@ class Step(Call):
     def is_named(self) -> bool:
         """Whether its member id is one that a broker takes. Kafka: KafkaApis.isMemberIdValid."""
         return self.member_id is not None and 0 < len(self.member_id) <= LONGEST_MEMBER_ID
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the session went on with it: accepted, or failed behind the session."""
+        return self.reply is ACCEPTED or self.reply is FAILED_LATER
 
     @property
     def refused(self) -> bool:

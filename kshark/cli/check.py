@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, in_packet_order
-from kshark.anomaly import CATALOGUE
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
+from kshark.output.catalogue import CODES
 from kshark.output.findings import Tally, finding_lines
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
@@ -143,6 +143,6 @@ def selection(args: Namespace) -> Chosen:
 def _codes(given: list[str]) -> set[str]:
     codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
     for code in sorted(codes):
-        if code not in CATALOGUE:
-            raise UsageError(f'no code "{code}"{close_to(code, CATALOGUE)} (kshark explain lists them)')
+        if code not in CODES:
+            raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
     return codes

@@ -14,10 +14,10 @@ from dissectors import enums
 from dissectors.embedded import states
 from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
-from kshark.anomaly import CATALOGUE
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
+from kshark.output.catalogue import CODES
 from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.fields import COMMON
 from kshark.output.layouts import api_lines, enum_lines, structure_lines
@@ -78,8 +78,8 @@ def run(args: Namespace) -> int:
 def explained(name: str, known: Registry) -> Iterable[Line]:
     """Whatever has that name, upper or lower case. Raises UsageError, with what comes close, where nothing has."""
     upper, lower = name.upper(), name.lower()
-    if upper in CATALOGUE:
-        return code_lines(CATALOGUE[upper])
+    if upper in CODES:
+        return code_lines(CODES[upper])
     if upper in ErrorCode.__members__:
         return error_lines(ErrorCode[upper])
     if lower in REASONS:
@@ -105,7 +105,7 @@ def explained(name: str, known: Registry) -> Iterable[Line]:
 
 
 def _unknown(name: str, known: Registry) -> str:
-    names = [*CATALOGUE, *REASONS, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
+    names = [*CODES, *REASONS, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
     spelled = {each.lower(): each for each in (*names, *(enum.__name__ for enum in ENUMS.values()))}
     close = close_to(name.lower(), spelled)
     hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)

@@ -10,7 +10,9 @@ from typing import Final
 
 from dissectors.enums import ErrorCode
 from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
-from kshark.anomaly import CATALOGUE, Entry
+from kshark.analysis import Rule
+from kshark.anomaly import Entry
+from kshark.output.catalogue import CODES, group_of, number_of
 from kshark.output.fields import COMMON
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
@@ -20,32 +22,47 @@ _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100
 
 
-def code_lines(entry: Entry) -> Iterator[Line]:
-    """A catalogue entry."""
-    rule = f"rule {entry.rule} · " if entry.rule is not None else ""
-    kind = "finding" if _is_finding(entry) else "weird"
-    yield [(entry.code, CODE), (f"  {rule}{entry.group} · {kind}", DIM)]
+def code_lines(entry: Entry | Rule) -> Iterator[Line]:
+    """A catalogue entry: what is said of it is what its row says."""
+    number = number_of(entry)
+    rule = f"rule {number} · " if number is not None else ""
+    kind = "finding" if isinstance(entry, Rule) else "weird"
+    yield [(entry.code, CODE), (f"  {rule}{group_of(entry)} · {kind}", DIM)]
     yield from _wrapped(entry.text)
     yield []
-    if _is_finding(entry):
-        parties = [party for party in entry.blame if party in ("client", "broker")]
-        told = "always a note: no rule is broken" if not entry.blame else "violation where the capture proves it, else unknown"
-        yield from _facts(("verdict", told), ("may blame", " or ".join(entry.blame) or "nobody"))
-        yield from _facts(("exit code", "1 on a violation" if parties or entry.blame else "0"))
-    else:
-        yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
-        yield from _facts(("blame", " or ".join(entry.blame)))
-    if entry.reference:
-        yield from _facts(("reference", entry.reference))
+    yield from _rule_facts(entry) if isinstance(entry, Rule) else _weird_facts(entry)
 
 
-def _is_finding(entry: Entry) -> bool:
-    return entry.group in ("session", "coverage")
+def _weird_facts(entry: Entry) -> Iterator[Line]:
+    yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
+    yield from _facts(("blame", " or ".join(entry.blame)), ("reference", entry.reference))
+
+
+def _rule_facts(rule: Rule) -> Iterator[Line]:
+    if rule.machine is not None:
+        yield from _facts(("judges", rule.machine.about))
+    if rule.when is not None:
+        answer = f", answered with {rule.answer.told}" if rule.answer is not None else ""
+        yield from _facts(("when", f"{rule.when.told}{answer}"))
+    yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "nobody"))
+    yield from _facts(("causes", ", ".join(rule.causes)))
+    yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
+
+
+def _verdicts(rule: Rule) -> str:
+    if not rule.accuses:
+        return "always a note: no rule is broken" if "note" in rule.verdicts else "always unknown"
+    note = ", a note where nobody broke a rule" if "note" in rule.verdicts else ""
+    return f"violation where the capture proves it{note}, else unknown"
 
 
 def _facts(*facts: tuple[str, str]) -> Iterator[Line]:
+    """A line each; nothing for what is empty."""
     for name, text in facts:
-        yield [(name.ljust(11), LABEL), (text, PLAIN)]
+        first, *more = textwrap.wrap(text, _WIDTH - 11, break_on_hyphens=False) or [""]
+        if first:
+            yield [(name.ljust(11), LABEL), (first, PLAIN)]
+            yield from ([(" " * 11 + line, PLAIN)] for line in more)
 
 
 def _wrapped(text: str, indent: str = "") -> Iterator[Line]:
@@ -83,14 +100,19 @@ def api_error_lines(api: str) -> Iterator[Line]:
 
 def catalogue_lines() -> Iterator[Line]:
     """Every code, by group."""
-    width = max(map(len, CATALOGUE))
-    for group, entries in groupby(CATALOGUE.values(), key=lambda entry: entry.group):
+    width = max(map(len, CODES))
+    for group, entries in groupby(CODES.values(), key=_shelf):
         yield [(group, API)]
         for entry in entries:
-            rule = "" if entry.rule is None else str(entry.rule)
+            number = number_of(entry)
+            rule = "" if number is None else str(number)
             yield [("  " + entry.code.ljust(width), CODE), (rule.rjust(4) + "  ", DIM), (entry.text, PLAIN)]
         yield []
     yield [("also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields", DIM)]
+
+
+def _shelf(entry: Entry | Rule) -> str:
+    return "rules" if isinstance(entry, Rule) else entry.group
 
 
 def table_lines() -> Iterator[Line]:

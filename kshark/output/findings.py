@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kshark.analysis import REASONS
-from kshark.anomaly import CATALOGUE
 from kshark.model import Finding
+from kshark.output.catalogue import CODES
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded, plain
 from kshark.output.units import clock, counted, number, safe, shortened
 
@@ -25,7 +25,7 @@ def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]
     style = _STYLES[finding.verdict]
     yield [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
     yield from _below(_where(finding, topics), DIM, width)
-    entry = CATALOGUE.get(finding.code)
+    entry = CODES.get(finding.code)
     if entry is not None:
         yield from _below(entry.text, PLAIN, width)
     yield from _below(safe(finding.argument), VALUE, width)
@@ -68,7 +68,9 @@ def _where(finding: Finding, topics: Mapping[str, str]) -> str:
 
 
 def _next_step(finding: Finding) -> str:
-    packets = sorted({p for w in finding.witness for p in (w.request_packet, w.response_packet) if p is not None} | {finding.packet})
+    packets = sorted(
+        {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {finding.packet}
+    )
     shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
     return f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"

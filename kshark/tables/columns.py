@@ -36,7 +36,9 @@ class Table:
 
 _PARTITIONS: Final = "array<struct<topic_id: string, partition: int>>"
 _BATCHES: Final = "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: int, delivery_count: int>>"
-_WITNESS: Final = "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint>>"
+_WITNESS: Final = (
+    "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint, packet: bigint, event: string>>"
+)
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 
 COMMON: Final = (

@@ -81,7 +81,7 @@ def finding_row(where: Where, finding: Finding) -> Row:
         finding.topic_id,
         finding.partition,
         finding.cause,
-        [(w.flow, w.correlation_id, w.request_packet, w.response_packet) for w in finding.witness],
+        [(w.flow, w.correlation_id, w.request_packet, w.response_packet, w.packet, w.event) for w in finding.witness],
         finding.argument,
         finding.unknown_because,
         finding.client_id,

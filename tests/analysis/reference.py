@@ -14,7 +14,6 @@ NONE, NOT_FOUND, WRONG_EPOCH, UNKNOWN_ERROR = 0, 122, 123, -1
 class Session:
     due: int
     connection: str
-    older: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -25,7 +24,8 @@ class ReferenceBroker:
     session: Session | None = None
     gone: str = "never_opened"
     reason: str | None = None
-    closed: set[str] = field(default_factory=set)
+    #: Connections that opened a session of the member, whether it still is or not: 4.1 goes by them when one closes.
+    openers: set[str] = field(default_factory=set)
 
     def ask(self, connection: str, *, fetch: bool, epoch: int, twice: bool = False) -> int:
         """The answer's error code."""
@@ -44,12 +44,12 @@ class ReferenceBroker:
         return NONE
 
     def _open(self, connection: str, twice: bool) -> int:
-        old, self.session = self.session, None
+        self.session = None
         if twice:
             self.gone = "failed_reopen"
             return UNKNOWN_ERROR
-        older = (old.older | {old.connection}) - {connection} if old else set()
-        self.session = Session(1, connection, older - self.closed)
+        self.session = Session(1, connection)
+        self.openers.add(connection)
         return NONE
 
     def _refuse(self, error: int, reason: str) -> int:
@@ -57,11 +57,11 @@ class ReferenceBroker:
         return error
 
     def close(self, connection: str) -> None:
-        self.closed.add(connection)
-        session = self.session
+        session, opened = self.session, connection in self.openers
+        self.openers.discard(connection)
         if session is None or self.release == "4.0":
             return
         if session.connection == connection:
             self.session, self.gone = None, "connection_closed"
-        elif self.release == "4.1" and connection in session.older:
+        elif self.release == "4.1" and opened:
             self.session, self.gone = None, "old_connection_closed"

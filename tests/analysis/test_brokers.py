@@ -9,7 +9,7 @@ import pytest
 import kshark
 from kshark.analysis.releases import ANY_RELEASE, BEHAVIOUR, Release, all_say, releases_offering
 from tests.analysis.talks import caused, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Connection, Conversation, unknown, violation
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Connection, Conversation, note, unknown, violation
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_two_nodes_are_two_brokers() -> None:
     a = talk.member("a", connection=one)
     a.on(two).share_fetch(0).answered()
     wrong = a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [violation("SESSION_UNKNOWN", wrong, cause="never_opened")]
+    assert caused(talk) == [note("SESSION_UNKNOWN", wrong, cause="never_opened")]
 
 
 def test_nodes_of_two_clusters_are_not_one_broker() -> None:
@@ -66,7 +66,7 @@ def test_nodes_of_two_clusters_are_not_one_broker() -> None:
     a = talk.member("a", connection=one)
     a.on(two).share_fetch(0).answered()
     wrong = a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [violation("SESSION_UNKNOWN", wrong, cause="never_opened")]
+    assert caused(talk) == [note("SESSION_UNKNOWN", wrong, cause="never_opened")]
 
 
 def test_two_sessions_that_turn_out_to_be_one_are_known_of_neither() -> None:

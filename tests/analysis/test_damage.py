@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kshark.analysis import REASONS, Analyzer
-from kshark.anomaly import CATALOGUE
 from kshark.model import Closed, Exchange, HalfClosed, Message, Opened
+from kshark.output.catalogue import CODES
 from tests.analysis.talks import broker_refuses, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
@@ -54,7 +54,7 @@ def test_flipped_bytes(data: st.DataObject) -> None:
         damaged = packet.data[:place] + bytes([data.draw(st.integers(0, 255))]) + packet.data[place + 1 :]
         rows[at] = number, replace(packet, data=damaged)
     for found in findings(Thinned(rows)):
-        assert found.code in CATALOGUE
+        assert found.code in CODES
         assert found.unknown_because is None or found.unknown_because in REASONS
 
 

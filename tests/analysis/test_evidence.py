@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis import REASONS
-from kshark.anomaly import CATALOGUE
+from kshark.output.catalogue import CODES, number_of
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
@@ -129,8 +129,8 @@ def test_blame_is_one_that_the_catalogue_allows(release: str | None) -> None:
     late = skip(talk)
     late.connection.close()
     for found in findings(talk):
-        entry = CATALOGUE[found.code]
-        assert found.rule == entry.rule
+        entry = CODES[found.code]
+        assert found.rule == number_of(entry)
         assert found.severity == {"violation": "error", "unknown": "warn", "note": "note"}[found.verdict]
         assert found.blame in entry.blame if found.verdict == "violation" else found.blame == "unknown"
         assert (found.unknown_because in REASONS) == (found.verdict == "unknown")

@@ -68,9 +68,19 @@ def test_which_of_the_two_is_not_known_without_the_release() -> None:
     talk = Conversation(release=None)
     a = opened(talk, 1)
     b = a.on(talk.connection())
+    b.share_fetch(0).answered()
+    a.connection.close()
+    lost = b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    assert caused(talk) == [unknown("SESSION_UNKNOWN", lost, because="release_unknown", cause="unknown")]
+
+
+def test_an_answered_version_tells_the_release_too() -> None:
+    talk = Conversation(release=None)
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
     a.connection.close()
     lost = b.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [unknown("SESSION_UNKNOWN", lost, because="release_unknown", cause="unknown")]
+    assert caused(talk) == [note("SESSION_UNKNOWN", lost, cause="connection_closed")]
 
 
 def test_a_session_survives_its_connection_where_the_broker_says_so() -> None:
@@ -181,7 +191,7 @@ def test_an_acknowledgement_that_cannot_open_is_answered_that_there_is_no_sessio
 def test_a_member_never_opened_a_session() -> None:
     talk = Conversation()
     wrong = talk.member("a").share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert findings(talk) == [violation("SESSION_UNKNOWN", wrong, blame="client", cause="never_opened")]
+    assert findings(talk) == [note("SESSION_UNKNOWN", wrong, cause="never_opened")]
 
 
 def test_a_member_older_than_the_capture_may_have_opened_one() -> None:

@@ -80,19 +80,39 @@ def assigned(a: Member, *partitions: int) -> Asked:
 
 
 def phantom(a: Member) -> Asked:
-    """Partition 1 is forgotten, then listed to acknowledge, and stays."""
+    """Partition 1 is forgotten, then listed to acknowledge, and stays: its records come twice more."""
     a.share_fetch(0, [0, 1]).answered(responses=handed((1, 0, 4)))
     a.share_fetch(1, forget=[1]).answered()
-    a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
-    return a.share_fetch(3).answered(responses=handed((1, 5, 9)))
+    brought = a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+    a.share_fetch(3).answered(responses=handed((1, 5, 9)))
+    a.share_fetch(4).answered(responses=handed((1, 10, 14)))
+    return brought
 
 
 def test_a_partition_listed_to_acknowledge_stays_in_the_session() -> None:
     talk = Conversation()
     a = talk.member("a")
     assigned(a, 0)
-    more = phantom(a)
-    assert only(talk, "PHANTOM_SESSION_PARTITION") == [("violation", more.packet)]
+    brought = phantom(a)
+    a.heartbeat(1).answered(member_id=a.member_id, member_epoch=1, assignment=None)
+    assert only(talk, "PHANTOM_SESSION_PARTITION") == [("violation", brought.packets[-1])]
+
+
+def test_without_a_later_heartbeat_another_assignment_may_have_come() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    phantom(a)
+    assert [verdict for verdict, _ in only(talk, "PHANTOM_SESSION_PARTITION")] == ["unknown"]
+
+
+def test_a_heartbeat_with_another_epoch_shows_that_an_assignment_was_missed() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    phantom(a)
+    a.heartbeat(2).answered(member_id=a.member_id, member_epoch=2, assignment=None)
+    assert [verdict for verdict, _ in only(talk, "PHANTOM_SESSION_PARTITION")] == ["unknown"]
 
 
 def test_it_may_have_been_meant_to_be_fetched() -> None:

@@ -1,28 +1,66 @@
-"""The rules as a whole: all of the catalogue's, each once, and the order in which they explain a refusal."""
+"""The rows of rules: each is whole, and what is derived from them is what they say."""
 
 from __future__ import annotations
 
-from kshark.analysis.rules import EXPLANATIONS, REMARKS, closing
-from kshark.analysis.sessions import UNEXPLAINED
+from collections import Counter
+
+import pytest
+
+from kshark.analysis import APIS, RULES, Rule
+from kshark.analysis.machines import MACHINES, SESSION
+from kshark.analysis.rules import bucket_of, explanations, triggers
+from kshark.analysis.rules.rule import KINDS, REPLIES
+from kshark.analysis.session import UNEXPLAINED
+from kshark.analysis.steps import REFUSALS
 from kshark.anomaly import CATALOGUE
-
-SESSION_RULES = range(18, 48)
-
-
-def test_every_session_rule_of_the_catalogue_is_there() -> None:
-    said = {rule.code for rule in (*EXPLANATIONS, *REMARKS)} | {closing.CODE}
-    assert said == {entry.code for entry in CATALOGUE.values() if entry.rule in SESSION_RULES}
-    assert {CATALOGUE[code].rule for code in said} == set(SESSION_RULES)
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.registry import Registry
 
 
-def test_refusals_are_explained_in_the_order_of_the_catalogue() -> None:
-    order = list(dict.fromkeys(CATALOGUE[rule.code].rule for rule in EXPLANATIONS))
-    assert order == [22, 23, 34, 32, 37, 42, 21, 18, 19, 20, 36, 26, 45, 28, 25]
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_row_is_whole(rule: Rule) -> None:
+    assert rule.text.endswith(".")
+    assert rule.text[0].isupper()
+    assert rule.accuses == bool(rule.blame)
+    assert not rule.apis or (rule.when is not None and rule.told)
+    assert rule.machine is None or rule.machine in MACHINES
+    assert not rule.checks or rule.machine is not None
 
 
-def test_what_nothing_explains_has_a_code() -> None:
-    assert set(UNEXPLAINED.values()) <= set(CATALOGUE)
+def test_numbers_and_codes_are_given_once() -> None:
+    numbers = Counter(rule.number for rule in RULES if rule.number is not None)
+    codes = Counter([*(rule.code for rule in RULES), *CATALOGUE])
+    assert [number for number, times in numbers.items() if times > 1] == []
+    assert [code for code, times in codes.items() if times > 1] == []
 
 
-def test_each_rule_says_in_a_sentence_what_it_means() -> None:
-    assert all((rule.check.__doc__ or "").strip().endswith(".") for rule in (*EXPLANATIONS, *REMARKS))
+def test_conditions_ask_for_fields_that_there_are() -> None:
+    registry = Registry()
+    for rule in RULES:
+        for api_key in rule.apis:
+            api = registry.api(api_key)
+            assert api is not None
+            assert rule.when is not None
+            rule.when.check(api.request.root)
+            if rule.answer is not None:
+                rule.answer.check(api.response.root)
+
+
+def test_every_refusal_can_be_explained() -> None:
+    assert set(UNEXPLAINED) == REFUSALS
+    by_step = explanations(RULES)
+    for kind in KINDS:
+        for reply in REPLIES:
+            assert bool(by_step[kind, reply]) <= (reply in REFUSALS), (kind, reply)
+
+
+def test_explanations_have_an_order_each() -> None:
+    orders = [check.order for rule in RULES for check in rule.checks if check.order is not None]
+    assert len(orders) == len(set(orders))
+
+
+def test_what_is_derived_from_the_rows() -> None:
+    assert {SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT} <= APIS
+    assert bucket_of(RULES) == ("group_id", "member_id")
+    assert {rule.machine for rule in RULES if rule.machine} == {SESSION}
+    assert "always" not in {trigger.name for trigger in triggers(RULES)}

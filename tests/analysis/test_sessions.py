@@ -183,7 +183,7 @@ def test_a_lost_answer_does_not_hold_back_more_than_the_limit(monkeypatch: pytes
     analyzer = Analyzer(steps=True)
     for event in events(talk):
         list(analyzer.feed(event))
-        waiting = [len(machine._queue) for machine in analyzer._machines.values()]
+        waiting = [len(runner._queue) for runner in analyzer._runners.values()]
         assert max(waiting, default=0) <= 5
     list(analyzer.close())
     assert analyzer.sessions()[0].accepted == 11

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dissectors.enums import ErrorCode
 from dissectors.errors import RETRIABLE, SHARE_GROUPS
-from kshark.anomaly import CATALOGUE
+from kshark.output.catalogue import CODES
 from kshark.output.entries import catalogue_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.fields import COMMON
 from kshark.output.layouts import api_lines
@@ -18,19 +18,26 @@ def text(lines: object) -> str:
 
 
 def test_a_finding_says_who_may_be_blamed() -> None:
-    assert text(code_lines(CATALOGUE["EPOCH_SKIP_AHEAD"])).splitlines() == [
+    assert text(code_lines(CODES["EPOCH_SKIP_AHEAD"])).splitlines() == [
         "EPOCH_SKIP_AHEAD  rule 20 · session · finding",
-        CATALOGUE["EPOCH_SKIP_AHEAD"].text,
+        "An epoch beyond the one due: a request was counted that the broker never accepted.",
         "",
+        "judges     a share session of a member with a broker (KIP-932)",
         "verdict    violation where the capture proves it, else unknown",
         "may blame  client",
+        "causes     skip_ahead, skip_after_timeout",
         "exit code  1 on a violation",
-        "reference  KIP-932; ShareSessionHandler",
+        "reference  KIP-932; Kafka: ShareSessionHandler",
     ]
 
 
+def test_a_rule_of_one_exchange_tells_its_condition() -> None:
+    told = text(code_lines(CODES["ACK_IN_INITIAL_FETCH"]))
+    assert "when       share_session_epoch == 0 and some partition with number of acknowledgement batches > 0" in told
+
+
 def test_a_weird_says_how_bad_it_is() -> None:
-    assert "severity   warn" in text(code_lines(CATALOGUE["STREAM_GAP"]))
+    assert "severity   warn" in text(code_lines(CODES["STREAM_GAP"]))
 
 
 def test_an_error_says_who_sends_it_and_why() -> None:
@@ -44,10 +51,10 @@ def test_an_error_says_who_sends_it_and_why() -> None:
 def test_every_error_and_every_code_can_be_explained() -> None:
     for error in ErrorCode:
         assert text(error_lines(error)).startswith(f"{error.value} {error.name}")
-    for entry in CATALOGUE.values():
+    for entry in CODES.values():
         assert entry.text[:20] in text(code_lines(entry))
     listed = text(catalogue_lines())
-    assert all(f"  {code} " in listed for code in CATALOGUE)
+    assert all(f"  {code} " in listed for code in CODES)
 
 
 def test_share_group_errors_are_told_apart() -> None:

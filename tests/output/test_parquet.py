@@ -75,7 +75,7 @@ def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> N
 
 
 def test_structs_in_lists_keep_their_members() -> None:
-    witness = [(3, 11, 38, None), (3, 12, 40, 41)]
+    witness = [(3, 11, 38, None, None, None), (4, None, None, None, 39, "closed"), (3, 12, 40, 41, None, None)]
     schema = arrow_schema(TABLES["findings"])
     at = schema.names.index("witness")
     cells: list[Any] = [None] * (len(schema) - len(COMMON))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from kshark.analysis.evidence import Argument, Needs, StillOpen
-from kshark.analysis.memory import Situation
-from kshark.analysis.rules.registry import rule
-from kshark.analysis.steps import Kind, Reply
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
+from kshark.analysis.machines import SESSION
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
+from kshark.analysis.situation import Situation
+from kshark.analysis.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step
+
+_REFUSED: Final = (INVALID_EPOCH,)
 
 
-@rule("FETCH_OVERTAKEN", kinds=(Kind.SUBSEQUENT,), replies=(Reply.OTHER_EPOCH,))
 def overtaken(now: Situation) -> Argument | None:
     """Right when it arrived; another request moved the session on before it was answered."""
     step = now.step
@@ -16,46 +21,63 @@ def overtaken(now: Situation) -> Argument | None:
         ahead = now.overtaker
         text = f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then {step.story}"
         return Argument(text, (*now.known, ahead, step), cause="overtaken")
-    if now.expected is None or step.epoch not in now.expected or not now.rivals:
+    if now.met is None or not any(state.due == step.epoch for state in now.met) or not now.rivals:
         return None
     rival = now.rivals[0]
     text = f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; {step.story}"
-    because = None if len(now.expected) == 1 else "unanswered"
-    return Argument(text, (*now.known, rival, step), Needs.EXCHANGE, "concurrent_requests", because=because)
+    because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
+    return Argument(text, (*now.known, rival, step), EXCHANGE, "concurrent_requests", because=because)
 
 
-@rule("DUPLICATE_MEMBER", kinds=(Kind.SUBSEQUENT,), replies=(Reply.OTHER_EPOCH,))
+def overtaken_and_served(now: Situation) -> Argument | None:
+    """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later epoch only."""
+    step, ahead = now.step, now.overtaker
+    if ahead is None or step.answer is None or not step.answer.acquired:
+        return None
+    text = (
+        f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
+        f"then {step.here} was answered with records all the same ({step.packets})"
+    )
+    return Argument(text, (*now.known, ahead, step))
+
+
 def two_writers(now: Situation) -> Argument | None:
-    """Another endpoint used the session since this one did last: two clients with one member id."""
-    step, memory = now.step, now.memory
-    last, here = memory.last, now.before_here
+    """Another connection used the session since this one did last: two writers with one member id."""
+    step, session = now.step, now.session
+    last, here = session.last, now.before_here
     if last is None or here is None or last.connection is step.connection or last.packet < here.packet:
         return None
-    opening = memory.opening
+    opening = session.opening
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
     told = opening if elsewhere and opening is not None else last
-    text = f"{here.story}; {told.story} on {told.connection.client}; {step.story} on {step.connection.client} again"
+    text = f"{here.story}; {told.story} on {told.connection.client}{_same(told, step)}; {step.story} on {step.connection.client} again"
     return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-@rule("SESSION_CROSS_CONNECTION", kinds=(Kind.SUBSEQUENT,), replies=(Reply.TAKEN,))
+def _same(one: Step, two: Step) -> str:
+    """Whether both connections are one client's, as far as they say."""
+    same = one.connection.host == two.connection.host and one.client_id == two.client_id
+    return ", another connection of that client" if same else ", another client"
+
+
 def crossed(now: Situation) -> Argument | None:
     """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
-    step, opening = now.step, now.memory.opening
+    step, opening = now.step, now.session.opening
     if opening is None or opening.connection is step.connection:
         return None
-    if step.connection.flow.id in now.memory.crossed:
+    if step.connection.flow.id in now.session.crossed:
         return None
     text = f"{opening.story} on {opening.connection.client}; {step.story} on {step.connection.client}"
     return Argument(text, (opening, step), noted=True)
 
 
-@rule("CONCURRENT_SESSION_REQUESTS")
 def concurrent(now: Situation) -> Argument | None:
     """Sent while another request of the session was open on another connection; on one connection they are handled in order."""
-    step = now.step
-    for other in now.memory.overlapping:
+    step, clock = now.step, now.session.clock
+    for other in now.session.overlapping:
         if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
+            continue
+        if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
             continue
         left = other.connection.client_fin
         if left is not None and left < step.packet:
@@ -64,5 +86,49 @@ def concurrent(now: Situation) -> Argument | None:
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
             f"{other.here} with epoch {other.epoch} was open on {other.connection.client} ({other.packets})"
         )
-        return Argument(text, (other, step), Needs.EXCHANGE, still_open=StillOpen(other.connection, other.end))
+        return Argument(text, (other, step), EXCHANGE.and_proof(StillOpen(other.connection, other.end)))
     return None
+
+
+ROWS: Final = (
+    Rule(
+        number=27,
+        code="SESSION_CROSS_CONNECTION",
+        text="A session is used on another connection than the one that opened it.",
+        source="KAFKA-19015",
+        blame=(),
+        verdicts=NOTES,
+        machine=SESSION,
+        checks=(Check(crossed, (SUBSEQUENT,), (ACCEPTED,), ELSEWHERE),),
+    ),
+    Rule(
+        number=32,
+        code="DUPLICATE_MEMBER",
+        text="Two connections use one member id, each with its own count.",
+        source="KIP-932",
+        causes=("two_writers", "reopened_elsewhere"),
+        machine=SESSION,
+        checks=(Check(two_writers, (SUBSEQUENT,), _REFUSED, order=40),),
+    ),
+    Rule(
+        number=33,
+        code="CONCURRENT_SESSION_REQUESTS",
+        text="A request of the session was sent while another was open on another connection.",
+        source="Kafka: ShareConsumeRequestManager",
+        at="request",
+        machine=SESSION,
+        checks=(Check(concurrent, trigger=OVERLAPS),),
+    ),
+    Rule(
+        number=34,
+        code="FETCH_OVERTAKEN",
+        text="A waiting fetch whose session moved on before its answer; what it acquired stays locked.",
+        source="Kafka: ShareSessionContext",
+        causes=("overtaken", "concurrent_requests"),
+        machine=SESSION,
+        checks=(
+            Check(overtaken, (SUBSEQUENT,), _REFUSED, order=30),
+            Check(overtaken_and_served, (SUBSEQUENT,), (ACCEPTED,), OVERLAPS),
+        ),
+    ),
+)

@@ -5,73 +5,117 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.evidence import Argument, Needs
-from kshark.analysis.memory import FLAPPING, LOOP, Situation
-from kshark.analysis.rules.registry import rule
-from kshark.analysis.steps import Kind, Reply, next_epoch
-from kshark.analysis.table import ABSENT
+from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.machines import SESSION
+from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import AFTER_REFUSAL
+from kshark.analysis.session_state import FLAPPING, LOOP
+from kshark.analysis.situation import Situation, goes_on_from
+from kshark.analysis.steps import (
+    ACCEPTED,
+    FAILED_LATER,
+    INITIAL,
+    INVALID_EPOCH,
+    LIMIT_REACHED,
+    REFUSALS,
+    SESSION_NOT_FOUND,
+    SUBSEQUENT,
+    Kind,
+)
 
-#: An opening that follows the answer to the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
+#: An opening that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
 #: Answers after which only an epoch 0 goes on.
-_NEED_A_NEW_SESSION: Final = frozenset({Reply.NO_SESSION, Reply.OTHER_EPOCH, Reply.NO_ROOM})
+_NEED_A_NEW_SESSION: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED})
 
 
-@rule("SESSION_REOPEN", kinds=(Kind.INITIAL,), replies=(Reply.TAKEN,))
 def reopened(now: Situation) -> Argument | None:
     """The old session is replaced; what the member had acquired in it stays locked."""
-    step, memory = now.step, now.memory
-    if not step.opens or memory.anchor is None:
+    step, anchor = now.step, now.session.anchor
+    if not step.opens or anchor is None or not now.met or any(state.due == ABSENT for state in now.met):
         return None
-    if not now.expected or ABSENT in now.expected:
-        return None
-    return Argument(f"{memory.anchor.story}; {step.story}{step.on(memory.anchor)} while that session was open", (memory.anchor, step))
+    return Argument(f"{anchor.story}; {step.story}{step.on(anchor)} while that session was open", (anchor, step))
 
 
-@rule("SESSION_FLAPPING")
 def flapping(now: Situation) -> Argument | None:
     """Opened or refused again and again."""
-    step, memory = now.step, now.memory
-    if not step.is_trouble or step.time_ns < memory.quiet_until or memory.recent_troubles(step) < FLAPPING:
+    step, session = now.step, now.session
+    if not step.is_trouble or step.time_ns < session.quiet_until or session.recent_troubles(step) < FLAPPING:
         return None
-    text = f"{step.story}: {memory.recent_troubles(step)} sessions opened or refused within a minute"
-    return Argument(text, (step,), Needs.EXCHANGE)
+    text = f"{step.story}: {session.recent_troubles(step)} sessions opened or refused within a minute"
+    return Argument(text, (step,), EXCHANGE)
 
 
-@rule("NO_RECOVERY", kinds=(Kind.SUBSEQUENT,))
 def went_on(now: Situation) -> Argument | None:
-    """Refused with 122, 123 or 133, the client goes on instead of opening a new session."""
+    """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
+
+    An epoch that goes on from the refused one shows it; any other may be that of a session opened where the capture does not see it.
+    """
     step, before = now.step, now.before_here
-    if before is None or before.reply not in _NEED_A_NEW_SESSION or before.end >= step.packet:
+    if before is None or before.reply not in _NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
-    if now.memory.initial is not None and now.memory.initial.packet > before.end:
+    if before.kind is INITIAL and not before.opens:
+        return None
+    if now.session.initial is not None and now.session.initial.packet > before.end:
         return None
     text = f"{before.story}; {step.story} instead of opening a new session"
-    return Argument(text, (before, step), _needed(now, before.epoch))
+    shown = step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch)
+    return Argument(text, (before, step), STATE if shown else ABSENCE)
 
 
-def _needed(now: Situation, refused: int) -> Needs:
-    """Could an opening that the capture does not hold explain the answer as well?"""
-    step = now.step
-    match step.reply:
-        case Reply.OTHER_EPOCH:
-            return Needs.STATE
-        case Reply.NO_SESSION:
-            return Needs.STATE if step.epoch in (refused, next_epoch(refused)) else Needs.ABSENCE
-        case Reply.TAKEN:
-            return Needs.STATE if step.epoch > 1 else Needs.ABSENCE
-        case _:
-            return Needs.ABSENCE
-
-
-@rule("REOPEN_HOT_LOOP", kinds=(Kind.INITIAL,))
 def looped(now: Situation) -> Argument | None:
-    """Opened again right behind the answer, several times."""
+    """Opened again right behind the request before, several times. A broker without room delays its answer: that is a pause too."""
     step = now.step
     loop = (*(now.here.openings if now.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
-    if any(one.answer is None or two.time_ns - one.answer.time_ns >= _BACKOFF_NS for one, two in pairwise(loop)):
+    if any(one.answer is None or two.time_ns - one.time_ns >= _BACKOFF_NS for one, two in pairwise(loop)):
         return None
     text = "; ".join(one.story for one in loop)
-    return Argument(f"{text}: each at once behind the answer before", loop, Needs.EXCHANGE)
+    return Argument(f"{text}: each at once behind the one before", loop, EXCHANGE)
+
+
+ROWS: Final = (
+    Rule(
+        number=29,
+        code="SESSION_REOPEN",
+        text="Epoch 0 while a session is open; what the member had acquired stays locked.",
+        source="Kafka: SharePartitionManager",
+        blame=(),
+        verdicts=NOTES,
+        machine=SESSION,
+        checks=(Check(reopened, (INITIAL,), (ACCEPTED, FAILED_LATER)),),
+    ),
+    Rule(
+        number=30,
+        code="SESSION_FLAPPING",
+        text="Many sessions opened or refused within a minute.",
+        source="Kafka: ShareSessionHandler",
+        blame=(),
+        verdicts=NOTES,
+        machine=SESSION,
+        checks=(
+            Check(flapping, (INITIAL,)),
+            Check(flapping, tuple(kind for kind in Kind if kind is not INITIAL), tuple(REFUSALS)),
+        ),
+    ),
+    Rule(
+        number=38,
+        code="NO_RECOVERY",
+        text="After 122, 123 or 133 the client went on instead of opening a new session.",
+        source="KIP-932; Kafka: ShareSessionHandler",
+        at="request",
+        machine=SESSION,
+        checks=(Check(went_on, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
+    ),
+    Rule(
+        number=39,
+        code="REOPEN_HOT_LOOP",
+        text="Sessions are opened one after the other without a pause.",
+        source="Kafka: ShareSessionHandler",
+        at="request",
+        machine=SESSION,
+        checks=(Check(looped, (INITIAL,)),),
+    ),
+)

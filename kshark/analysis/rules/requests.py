@@ -1,48 +1,63 @@
-"""Mistakes that a single exchange shows. Rules 24, 41, 45 and 46."""
+"""Mistakes that a single exchange shows. Rules 24, 41 and 46."""
 
 from __future__ import annotations
 
-from kshark.analysis.evidence import Argument, Needs
-from kshark.analysis.memory import Situation
-from kshark.analysis.rules.registry import rule
-from kshark.analysis.steps import Kind, Reply
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import SESSION
+from kshark.analysis.releases import Release
+from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.situation import Situation
+from kshark.analysis.steps import FAILED_LATER, FAILED_REOPEN, LONGEST_MEMBER_ID, REJECTED_EARLY, UNCLEAR, has_uuid
+from kshark.api_keys import SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.conditions import F, any_of, size
+
+_INVALID_REQUEST: Final = 42
+_BEFORE_4_2: Final = frozenset({Release.V4_0, Release.V4_1})
 
 
-@rule("ACK_IN_INITIAL_FETCH", kinds=(Kind.INITIAL,), replies=(Reply.UNTOUCHED,))
-def acknowledged_while_opening(now: Situation) -> Argument | None:
-    """A new session holds nothing to acknowledge; brokers since 4.1 refuse it."""
-    step = now.step
-    if not step.opens or not step.acknowledges or step.answer is None or step.answer.error != 42:
-        return None
-    return Argument(f"{step.story}; it opens a session and acknowledges records", (step,), Needs.EXCHANGE)
-
-
-@rule("FINAL_WITH_PAYLOAD", kinds=(Kind.FINAL,))
-def closed_with_partitions(now: Situation) -> Argument | None:
-    """Closing fetches nothing: partitions are listed to acknowledge, or not at all."""
-    step = now.step
-    idle = [listed.partition for listed in step.listed if not listed.acknowledged]
-    if not step.is_fetch or not idle:
-        return None
-    text = f"{step.here} closes the session and lists {len(idle)} partitions without acknowledging records ({step.packets})"
-    return Argument(text, (step,), Needs.EXCHANGE, partition=idle[0])
-
-
-@rule("DUPLICATE_PARTITION_ENTRY")
-def listed_twice(now: Situation) -> Argument | None:
-    """At epoch 0 the session is lost; of two acknowledgements the first one is."""
-    step = now.step
-    again = step.duplicates
-    if not again:
-        return None
-    return Argument(f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), Needs.EXCHANGE, partition=again[0])
-
-
-@rule("MEMBER_ID_INVALID", replies=(Reply.UNTOUCHED, Reply.UNCLEAR, Reply.FAILED))
 def named_badly(now: Situation) -> Argument | None:
-    """Null, empty, or longer than a broker takes."""
+    """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in base64."""
     step = now.step
-    if step.is_named:
+    if step.is_named and (has_uuid(step.member_id) or not now.session.releases <= _BEFORE_4_2):
         return None
-    what = "null" if step.member_id is None else f"{len(step.member_id)} characters long"
-    return Argument(f"{step.story}; its member id is {what}", (step,), Needs.EXCHANGE)
+    what = "null" if step.member_id is None else f"{len(step.member_id)} characters long" if not step.is_named else "no uuid in base64"
+    return Argument(f"{step.story}; its member id is {what}", (step,), EXCHANGE)
+
+
+ROWS: Final = (
+    Rule(
+        number=24,
+        code="ACK_IN_INITIAL_FETCH",
+        text="A ShareFetch that opens a session carries acknowledgements.",
+        source="KAFKA-18198",
+        apis=(SHARE_FETCH,),
+        when=(F("share_session_epoch") == 0) & any_of("topics.partitions", size("acknowledgement_batches") > 0),
+        answer=F("error_code") == _INVALID_REQUEST,
+        told="it opens a session and acknowledges records",
+    ),
+    Rule(
+        number=41,
+        code="FINAL_WITH_PAYLOAD",
+        text="A closing ShareFetch lists partitions without acknowledging anything.",
+        source="Kafka 4.0: SharePartitionManager",
+        at="request",
+        apis=(SHARE_FETCH,),
+        # Partitions that it forgets are no payload: Java clients forget what they give up with whatever request comes next.
+        when=(F("share_session_epoch") == -1) & any_of("topics.partitions", size("acknowledgement_batches") == 0),
+        told="it closes the session and lists partitions without acknowledging records",
+    ),
+    Rule(
+        number=46,
+        code="MEMBER_ID_INVALID",
+        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid in base64, too.",
+        source="Kafka: KafkaApis.isMemberIdValid",
+        machine=SESSION,
+        checks=(Check(named_badly, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN)),),
+        apis=(SHARE_GROUP_HEARTBEAT,),
+        when=(F("member_id") == "") | F("member_id").matches(rf"^.{{{LONGEST_MEMBER_ID + 1},}}$"),
+        answer=F("error_code") == _INVALID_REQUEST,
+        told="its member id is empty or longer than a broker takes",
+    ),
+)

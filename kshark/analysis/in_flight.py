@@ -13,14 +13,14 @@ from typing import Final
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.steps import FAILED, FINAL, INITIAL, SILENT, TAKEN, UNCLEAR, Partition, Reply, Step
+from kshark.analysis.steps import ACCEPTED, FAILED_LATER, FAILED_REOPEN, FINAL, INITIAL, UNANSWERED, UNCLEAR, Partition, Reply, Step
 
 #: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0 does not.
 _ALL_LISTED_ENTER: Final = 1
 
 
 #: After these the session's partitions are not known.
-_UNCERTAIN: Final = frozenset({FAILED, UNCLEAR, SILENT})
+_UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
 
 
 class Held(Struct, eq=False, gc=False):
@@ -32,7 +32,7 @@ class Held(Struct, eq=False, gc=False):
 
 
 @dataclass(slots=True, eq=False)
-class Holdings:
+class InFlight:
     """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
 
     `held` lists ranges in the order of their offsets, `ranges` counts them.
@@ -45,7 +45,7 @@ class Holdings:
 
     def take(self, step: Step, reply: Reply) -> None:
         """The effect of a step on partitions and records."""
-        if reply is not TAKEN:
+        if reply is not ACCEPTED:
             if reply in _UNCERTAIN:
                 self._begin(None)
             return
@@ -60,6 +60,8 @@ class Holdings:
                 self._update(step, self.partitions)
         if step.answer is not None:
             for partition, first, last in step.answer.acquired:
+                if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
+                    self.acknowledged_only.pop(partition, None)  # once told is enough
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns)
 
     def _begin(self, partitions: set[Partition] | None) -> None:

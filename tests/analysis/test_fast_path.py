@@ -1,4 +1,4 @@
-"""The short way of most steps: it says what the long one says, of captures as they are and of what is left of them."""
+"""The fast path of most steps: it says what the exact one says, of captures as they are and of what is left of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 
 from kshark.analysis import Analyzer, ShareSession
-from kshark.analysis.routine import advance
+from kshark.analysis.fast_path import advance
 from kshark.model import Event, Finding
 from tests.analysis.talks import opened
 from tests.conversation import Conversation, events
@@ -35,8 +35,8 @@ def said_one_by_one(happened: list[Event]) -> tuple[list[Finding], dict[str, obj
     return found, analyzer.summary(), analyzer.sessions()
 
 
-def short_ways(happened: list[Event], *, exact: bool) -> int:
-    """How many steps went that way."""
+def fast_paths(happened: list[Event], *, exact: bool) -> int:
+    """How many steps took it."""
     taken = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
@@ -52,7 +52,7 @@ def short_ways(happened: list[Event], *, exact: bool) -> int:
 
 
 @pytest.mark.parametrize("capture", SHARING, ids=lambda path: path.stem)
-def test_both_ways_say_the_same(capture: Path) -> None:
+def test_both_paths_say_the_same(capture: Path) -> None:
     whole = Whole.load(capture)
     random = Random(zlib.crc32(capture.name.encode()))
     for way, keep in [("whole", whole.everything()), *removals(whole, random, singles=2, others=1)]:
@@ -60,9 +60,9 @@ def test_both_ways_say_the_same(capture: Path) -> None:
         assert said(happened, exact=False) == said(happened, exact=True) == said_one_by_one(happened), way
 
 
-def test_a_healthy_session_goes_the_short_way() -> None:
+def test_a_healthy_session_takes_the_fast_path() -> None:
     talk = Conversation()
     opened(talk, upto=9)
     happened = events(talk)
-    assert short_ways(happened, exact=False) == 9
-    assert short_ways(happened, exact=True) == 0
+    assert fast_paths(happened, exact=False) == 9
+    assert fast_paths(happened, exact=True) == 0

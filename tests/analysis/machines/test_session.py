@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
+from kshark.analysis.connections import Connection
+from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, due_after, outcome_of, proved_alone, thens
 from kshark.analysis.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
-from kshark.analysis.surroundings import Connection
-from kshark.analysis.table import ABSENT, AFTER, SESSION_OUTCOME, Outcome, outcome_of, proved_alone, states_after
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session
@@ -18,7 +18,11 @@ FLOW = Connection(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
 
 def step(api_key: int, epoch: int, error: int | None) -> Step:
     answer = None if error is None else Answer(11, 1, error, None)
-    return Step(FLOW, api_key, 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer)
+    return Step(FLOW, api_key, "", 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer)
+
+
+def states_after(asked: Step, due: int) -> set[int]:
+    return {due_after(then, asked, due) for then in thens(asked, due, asked.reply)}
 
 
 def test_every_kind_of_request_has_its_row() -> None:
@@ -34,22 +38,24 @@ def test_the_table_and_the_reference_agree(api_key: int, state: int, epoch: int)
     error = broker.ask("a", fetch=api_key == SHARE_FETCH, epoch=epoch)
     after = ABSENT if broker.session is None else broker.session.due
     asked = step(api_key, epoch, error)
-    assert states_after(asked, state, asked.reply) == {after}
-    if asked.reply is Reply.TAKEN:
-        assert proved_alone(asked, asked.reply) == after
+    assert states_after(asked, state) == {after}
+    if asked.reply is Reply.ACCEPTED:
+        alone = proved_alone(asked, asked.reply)
+        assert alone is not None
+        assert due_after(alone, asked, 77) == after
 
 
 def test_an_unanswered_request_was_taken_or_not() -> None:
     silent = step(SHARE_FETCH, 5, None)
-    assert states_after(silent, 5, silent.reply) == {5, 6}
-    assert states_after(silent, 4, silent.reply) == {4}
+    assert states_after(silent, 5) == {5, 6}
+    assert states_after(silent, 4) == {4}
 
 
 def test_an_answer_may_contradict_a_state() -> None:
     refused = step(SHARE_FETCH, 5, 123)
     assert outcome_of(refused, 5) is Outcome.ADVANCE
-    assert states_after(refused, 5, refused.reply) == set()
-    assert states_after(refused, 6, refused.reply) == {6}
+    assert states_after(refused, 5) == set()
+    assert states_after(refused, 6) == {6}
 
 
 def test_epochs_wrap_to_one() -> None:

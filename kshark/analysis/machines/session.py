@@ -1,4 +1,4 @@
-"""What a broker does with a share-session epoch: the KIP's table, and what is possible after each answer.
+"""The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each answer.
 
 Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in 4.0 to 4.3,
 except where kshark.analysis.releases says otherwise.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from kshark.analysis.machines.machine import Machine
 from kshark.analysis.steps import Kind, Reply, Step, next_epoch
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
@@ -51,35 +52,49 @@ SESSION_OUTCOME: Final = {
 
 _GONE, _STAYS, _FIRST, _NEXT = Then
 _OPENED: Final = {
-    Reply.TAKEN: (_FIRST,),
-    Reply.NO_SESSION: (_GONE,),
-    Reply.NO_ROOM: (_GONE,),
-    Reply.UNTOUCHED: (_STAYS,),
-    Reply.FAILED: (_GONE,),
+    Reply.ACCEPTED: (_FIRST,),
+    Reply.FAILED_LATER: (_FIRST,),
+    Reply.SESSION_NOT_FOUND: (_GONE,),
+    Reply.LIMIT_REACHED: (_GONE,),
+    Reply.REJECTED_EARLY: (_STAYS,),
+    Reply.FAILED_REOPEN: (_GONE,),
     Reply.UNCLEAR: (_FIRST, _STAYS, _GONE),
-    Reply.SILENT: (_FIRST, _STAYS, _GONE),
+    Reply.UNANSWERED: (_FIRST, _STAYS, _GONE),
 }
-_UNCHANGED: Final = {Reply.UNTOUCHED: (_STAYS,), Reply.UNCLEAR: (_STAYS,), Reply.SILENT: (_STAYS,)}
+_UNCHANGED: Final = {Reply.REJECTED_EARLY: (_STAYS,), Reply.UNCLEAR: (_STAYS,), Reply.UNANSWERED: (_STAYS,)}
 #: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
 AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
     _OPEN: _OPENED,
     _REOPEN: _OPENED,
-    _ADVANCE: {Reply.TAKEN: (_NEXT,), Reply.UNTOUCHED: (_STAYS,), Reply.UNCLEAR: (_NEXT, _STAYS), Reply.SILENT: (_NEXT, _STAYS)},
-    _CLOSE: {Reply.TAKEN: (_GONE,), Reply.UNTOUCHED: (_STAYS,), Reply.UNCLEAR: (_GONE, _STAYS), Reply.SILENT: (_GONE, _STAYS)},
-    _NOT_FOUND: {Reply.NO_SESSION: (_STAYS,), **_UNCHANGED},
-    _WRONG_EPOCH: {Reply.OTHER_EPOCH: (_STAYS,), **_UNCHANGED},
+    _ADVANCE: {
+        Reply.ACCEPTED: (_NEXT,),
+        Reply.FAILED_LATER: (_NEXT,),
+        Reply.REJECTED_EARLY: (_STAYS,),
+        Reply.UNCLEAR: (_NEXT, _STAYS),
+        Reply.UNANSWERED: (_NEXT, _STAYS),
+    },
+    _CLOSE: {
+        Reply.ACCEPTED: (_GONE,),
+        Reply.REJECTED_EARLY: (_STAYS,),
+        Reply.UNCLEAR: (_GONE, _STAYS),
+        Reply.UNANSWERED: (_GONE, _STAYS),
+    },
+    _NOT_FOUND: {Reply.SESSION_NOT_FOUND: (_STAYS,), **_UNCHANGED},
+    _WRONG_EPOCH: {Reply.INVALID_EPOCH: (_STAYS,), **_UNCHANGED},
 }
 #: What an answer alone proves, whatever was before: request's epoch, answer -> state.
 ALONE: Final = {
-    (Kind.INITIAL, Reply.TAKEN): _FIRST,
-    (Kind.INITIAL, Reply.NO_ROOM): _GONE,
-    (Kind.INITIAL, Reply.FAILED): _GONE,
-    (Kind.INITIAL, Reply.NO_SESSION): _GONE,
-    (Kind.SUBSEQUENT, Reply.TAKEN): _NEXT,
-    (Kind.SUBSEQUENT, Reply.NO_SESSION): _GONE,
-    (Kind.FINAL, Reply.TAKEN): _GONE,
-    (Kind.FINAL, Reply.NO_SESSION): _GONE,
-    (Kind.NEGATIVE, Reply.NO_SESSION): _GONE,
+    (Kind.INITIAL, Reply.ACCEPTED): _FIRST,
+    (Kind.INITIAL, Reply.FAILED_LATER): _FIRST,
+    (Kind.INITIAL, Reply.LIMIT_REACHED): _GONE,
+    (Kind.INITIAL, Reply.FAILED_REOPEN): _GONE,
+    (Kind.INITIAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (Kind.SUBSEQUENT, Reply.ACCEPTED): _NEXT,
+    (Kind.SUBSEQUENT, Reply.FAILED_LATER): _NEXT,
+    (Kind.SUBSEQUENT, Reply.SESSION_NOT_FOUND): _GONE,
+    (Kind.FINAL, Reply.ACCEPTED): _GONE,
+    (Kind.FINAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (Kind.NEGATIVE, Reply.SESSION_NOT_FOUND): _GONE,
 }
 
 
@@ -91,30 +106,38 @@ _THEN: Final = {
 }
 
 
-def outcome_of(step: Step, state: int) -> Outcome:
+def outcome_of(step: Step, due: int) -> Outcome:
     """What the broker does with the request in that state: ABSENT, or the epoch it expects."""
-    return SESSION_OUTCOME[step.api_key, step.kind][_column(step, state)]
+    return SESSION_OUTCOME[step.api_key, step.kind][_column(step, due)]
 
 
-def states_after(step: Step, state: int, reply: Reply) -> frozenset[int]:
-    """The states that are possible afterwards; none when the answer contradicts the state."""
-    thens = _THEN[step.api_key, step.kind, reply][_column(step, state)]
-    return frozenset([_state(then, step, state) for then in thens])
+def thens(step: Step, due: int, reply: Reply) -> tuple[Then, ...]:
+    """What may come of it in that state; nothing when the answer contradicts the state."""
+    return _THEN[step.api_key, step.kind, reply][_column(step, due)]
 
 
-def proved_alone(step: Step, reply: Reply) -> int | None:
-    """The state that the exchange proves by itself; None when it proves none."""
-    then = ALONE.get((step.kind, reply))
-    return None if then is None else _state(then, step, ABSENT)
+def proved_alone(step: Step, reply: Reply) -> Then | None:
+    """What the exchange proves by itself; None when it proves nothing."""
+    return ALONE.get((step.kind, reply))
 
 
-def _column(step: Step, state: int) -> int:
-    return 0 if state == ABSENT else 1 if state == step.epoch else 2
-
-
-def _state(then: Then, step: Step, state: int) -> int:
+def due_after(then: Then, step: Step, due: int) -> int:
+    """The epoch that is due afterwards."""
     if then is _NEXT:
         return next_epoch(step.epoch)
     if then is _STAYS:
-        return state
+        return due
     return ABSENT if then is _GONE else 1
+
+
+def _column(step: Step, due: int) -> int:
+    return 0 if due == ABSENT else 1 if due == step.epoch else 2
+
+
+SESSION: Final = Machine(
+    "session",
+    key=("broker", "group_id", "member_id"),
+    apis=frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE}),
+    states=("no session", "open, with the epoch that is due"),
+    about="a share session of a member with a broker (KIP-932)",
+)

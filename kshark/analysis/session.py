@@ -1,7 +1,7 @@
-"""The share-session machine: one for each (broker, group, member), a pure object fed with its steps and what happened around them.
+"""The runner of one share session: one for each (broker, group, member), fed with its steps and what happened around them.
 
-Steps wait until all before them have their answers, so that a long poll, pipelined requests and an overtaken fetch come out in the order
-in which the broker took them; then the rules look at each, and it becomes memory. The machine knows no rule by name.
+Steps wait until all before them, and all that were sent before their answer, have theirs, so that a long poll, pipelined requests and an
+overtaken fetch come out in the order in which the broker took them; then the rules look at each, and it becomes the past.
 """
 
 from __future__ import annotations
@@ -10,30 +10,26 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.belief import conclude, lose_sight, situation
-from kshark.analysis.evidence import PENDING, Argument, Judgement, Needs, judge
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.brokers import Broker, End
+from kshark.analysis.clock import Clock
+from kshark.analysis.connections import Connection
+from kshark.analysis.fast_path import advance, is_plain
+from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.listing import Listing
-from kshark.analysis.memory import Memory, Situation
-from kshark.analysis.routine import advance, is_routine
-from kshark.analysis.rules import EXPLANATIONS, REMARKS, by_step, closing
-from kshark.analysis.steps import NO_SESSION, OTHER_EPOCH, Answer, Call, Step
-from kshark.analysis.surroundings import Broker, Connection, End, Member
+from kshark.analysis.members import Member
+from kshark.analysis.possible import conclude, situation
+from kshark.analysis.rules import RULES, by_code, ends, explanations, remarks, triggers
+from kshark.analysis.session_state import SessionState
+from kshark.analysis.situation import Situation
+from kshark.analysis.steps import INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
+from kshark.analysis.verdict import Verdict
 
-#: Codes of refusals that nothing explains.
-UNEXPLAINED: Final = {NO_SESSION: "SESSION_UNKNOWN", OTHER_EPOCH: "EPOCH_REFUSED"}
-
-
-#: The rules of either sort by the steps on which they may fire.
-_EXPLANATIONS: Final = by_step(EXPLANATIONS)
-_REMARKS: Final = by_step(REMARKS)
-
-
-class Verdict(NamedTuple):
-    """A rule's argument, judged."""
-
-    code: str
-    argument: Argument
-    judgement: Judgement
+#: What is said of refusals that nothing explains.
+UNEXPLAINED: Final = {SESSION_NOT_FOUND: by_code(RULES)["SESSION_UNKNOWN"], INVALID_EPOCH: by_code(RULES)["EPOCH_REFUSED"]}
+_EXPLANATIONS: Final = explanations(RULES)
+_REMARKS: Final = remarks(RULES)
+_TRIGGERS: Final = tuple(trigger.holds for trigger in triggers(RULES))
 
 
 class Ended(NamedTuple):
@@ -58,14 +54,14 @@ class Blind(NamedTuple):
     doubt: str
 
 
-class Machine:
+class ShareSessionRunner:
     """`ask`, `answer`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
 
     Of requests and answers there are many: `ask` and `answer` settle at once.
     """
 
-    def __init__(self, broker: Broker, member: Member, listing: Listing, *, exact: bool = False) -> None:
-        self.memory = Memory(broker, member)
+    def __init__(self, broker: Broker, member: Member, clock: Clock, listing: Listing, *, exact: bool = False) -> None:
+        self.state = SessionState(broker, member, clock)
         self.listing = listing
         self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
@@ -114,12 +110,14 @@ class Machine:
         while queue:
             head = queue[0]
             if isinstance(head, Step):
-                if not head.settled and len(queue) <= limits.WAITING_STEPS:
-                    break
-                head.settled = True
+                if len(queue) > 1 or not head.settled:
+                    if len(queue) > limits.WAITING_STEPS:
+                        self._give_up_waiting(head)
+                    elif self._has_to_wait(head):
+                        break
                 del queue[0]
-                if not self._exact and is_routine(self.memory, head) and self.listing.count(head):
-                    advance(self.memory, head)
+                if not self._exact and is_plain(self.state, head) and not self._is_triggered(head) and self.listing.count(head):
+                    advance(self.state, head)
                 else:
                     self._take(head, said)
             else:
@@ -133,23 +131,46 @@ class Machine:
         """No answer comes any more."""
         for step in self._steps():
             step.settled = True
-        said = [*self.settle(), *(Verdict(code, argument, Judgement("unknown", "end_not_seen")) for code, argument, _ in self._pending)]
+        said = list(self.settle())
+        for verdict in self._pending:
+            judged = judge(verdict.argument, None, accuses=verdict.rule.accuses)
+            unproved = Judgement("unknown", verdict.argument.needs.unproved)
+            said.append(verdict._replace(judgement=unproved if judged is PENDING else judged))
         self._pending = []
-        self.listing.end(self.memory)
-        for trace in self.memory.here.values():
+        self.listing.end(self.state)
+        for trace in self.state.here.values():
             trace.last.connection.users.pop(self, None)
-        lose_sight(self.memory, "beginning_not_seen")
+        self.state.lose_sight("beginning_not_seen")
         return said
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something waits for what the capture shows later."""
+        return bool(self._pending)
 
     def _steps(self) -> list[Step]:
         """The requests that wait."""
         return [item for item in self._queue if isinstance(item, Step)]
 
+    def _has_to_wait(self, head: Step) -> bool:
+        """For its own answer, and for those to requests that were sent before that."""
+        return not head.settled or any(not step.settled and step.packet < head.end for step in self._steps())
+
+    def _give_up_waiting(self, head: Step) -> None:
+        """Too much waits: what is open beside the first request counts as unanswered."""
+        for step in self._steps():
+            if step is head or step.packet < head.end:
+                step.settled = True
+
+    def _is_triggered(self, step: Step) -> bool:
+        state = self.state
+        return any(holds(state, step) for holds in _TRIGGERS)
+
     def _proved_since(self, said: list[Verdict]) -> None:
         """Verdicts that had to wait for what the capture shows later."""
         waiting, self._pending = self._pending, []
-        for code, argument, _ in waiting:
-            self._say(Verdict(code, argument, judge(code, argument, None)), said)
+        for verdict in waiting:
+            self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
 
     def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
         (self._pending if verdict.judgement is PENDING else said).append(verdict)
@@ -159,43 +180,43 @@ class Machine:
     def _happened(self, item: Ended | Left | Blind, said: list[Verdict]) -> None:
         match item:
             case Ended(connection=connection, end=end):
-                argument = closing.left_open(self.memory, connection, end)
-                if argument is not None and judge(closing.CODE, argument, None).verdict == "note":
-                    said.append(Verdict(closing.CODE, argument, Judgement("note")))
-                self.listing.connection_ended(connection, end, self.memory)
+                argument = ends.left_open(self.state, connection, end)
+                if argument is not None and judge(argument, None, accuses=False).verdict == "note":
+                    said.append(Verdict(ends.SESSION_NOT_CLOSED, argument, Judgement("note")))
+                self.listing.connection_ended(connection, end, self.state)
             case Left(leave=leave):
-                self.memory.leave = leave
+                self.state.leave = leave
             case Blind(doubt=doubt):
-                lose_sight(self.memory, doubt)
+                self.state.lose_sight(doubt)
 
     def _take(self, step: Step, said: list[Verdict]) -> None:
         later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()
-        now = situation(self.memory, step, later)
+        now = situation(self.state, step, later)
         if step.refused:
-            said.append(self._explain(now))
-        for rule in _REMARKS[step.kind, step.reply]:
-            argument = rule.check(now)
+            self._say(self._explain(now), said)
+        for rule, check in _REMARKS[step.kind, step.reply]:
+            argument = check.look(now)
             if argument is not None:
-                judgement = judge(rule.code, argument, now)
-                if judgement.verdict != "unknown" or not argument.is_note(rule.code):
-                    self._say(Verdict(rule.code, argument, judgement), said)
+                judgement = judge(argument, now, accuses=rule.accuses)
+                if judgement.verdict in (None, *rule.verdicts):  # an unknown that could only be a note is not worth a word
+                    self._say(Verdict(rule, argument, judgement), said)
         self.listing.step(now)
         conclude(now)
 
     def _explain(self, now: Situation) -> Verdict:
         """The one finding that says why the request was refused."""
         weak: Judgement | None = None
-        for rule in _EXPLANATIONS[now.step.kind, now.step.reply]:
-            argument = rule.check(now)
+        for rule, check in _EXPLANATIONS[now.step.kind, now.step.reply]:
+            argument = check.look(now)
             if argument is None:
                 continue
-            judgement = judge(rule.code, argument, now)
+            judgement = judge(argument, now, accuses=rule.accuses)
             if judgement.verdict != "unknown":
-                return Verdict(rule.code, argument, judgement)
+                return Verdict(rule, argument, judgement)
             weak = weak or judgement
         reason = weak.because if weak is not None else now.why_unknown
         text = "; ".join(step.story for step in (*now.known, now.step))
-        argument = Argument(text, (*now.known, now.step), Needs.EXCHANGE, "unknown", because=reason)
+        argument = Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=reason)
         return Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason))
 
 

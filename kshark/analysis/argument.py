@@ -1,0 +1,83 @@
+"""What a rule says: what is wrong, by which exchanges one knows, and what has to be certain for that to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from kshark.analysis.brokers import End
+from kshark.analysis.connections import Connection
+from kshark.analysis.steps import Call, Partition
+from kshark.anomaly import Blame
+
+
+class Proof(Protocol):
+    """Something that the capture may show later."""
+
+    def holds(self) -> bool | None:
+        """None while that cannot be told yet."""
+
+
+class StillOpen(NamedTuple):
+    """A connection was still open at a packet: a later request or FIN of its client shows it."""
+
+    connection: Connection
+    packet: int
+
+    def holds(self) -> bool | None:
+        return self.connection.is_used_after(self.packet)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What has to be certain.
+
+    The exchanges themselves always have to: every byte of them, and of their connections between the first and the last of them.
+    `state`: the session's state was observed, and the broker's answer agrees with it. `absence`: nothing happened unseen in that scope,
+    which no capture proves. `proof` has to show up, or the finding is unknown because of `unproved`.
+    """
+
+    state: bool = False
+    absence: str | None = None
+    proof: Proof | None = None
+    unproved: str = "end_not_seen"
+
+    def and_proof(self, proof: Proof, unproved: str = "end_not_seen") -> Needs:
+        return replace(self, proof=proof, unproved=unproved)
+
+
+#: The exchange says it all.
+EXCHANGE = Needs()
+#: Also the session's state.
+STATE = Needs(state=True)
+#: Also that the session was used nowhere else.
+ABSENCE = Needs(state=True, absence="session")
+
+
+class Place(NamedTuple):
+    """Where a finding stands that is no exchange's."""
+
+    connection: Connection
+    packet: int
+    time_ns: int
+
+
+@dataclass(slots=True, frozen=True)
+class Argument:
+    """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about last).
+
+    `ends` are ends of connections that it rests on too. `because` is a doubt that the rule itself has; `noted`: nobody broke a rule;
+    `blame` None: the first that the rule's row names.
+    """
+
+    text: str
+    witness: Sequence[Call]
+    needs: Needs = STATE
+    cause: str | None = None
+    blame: Blame | None = None
+    noted: bool = False
+    because: str | None = None
+    partition: Partition | None = None
+    place: Place | None = None
+    ends: Sequence[End] = ()

@@ -1,0 +1,33 @@
+"""Holes: bytes that the capture does not hold, as the judgement sees them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kshark import limits
+
+
+class Hole(NamedTuple):
+    """Something is missing between two packets; `reason` is why, in the words of kshark.analysis.judge.REASONS."""
+
+    first_packet: int
+    last_packet: int
+    reason: str
+
+
+class Holes(list[Hole]):
+    """Holes in the order in which they were found; many become fewer that cover them."""
+
+    def add(self, hole: Hole) -> None:
+        self.append(hole)
+        if len(self) > limits.HOLES:
+            one, two = self[:2]
+            self[:2] = [Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
+
+    def between(self, first: int, last: int) -> str | None:
+        """Why the capture does not hold everything that went between two packets; None when it does."""
+        return next((hole.reason for hole in self if hole.first_packet < last and hole.last_packet > first), None)
+
+    def join(self, others: Holes) -> None:
+        for hole in others:
+            self.add(hole)

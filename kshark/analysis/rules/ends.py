@@ -1,0 +1,246 @@
+"""Why there is no session (122): what ended or prevented it, and sessions that are left open. Rules 25, 26, 28, 31, 40 and 45."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
+from kshark.analysis.brokers import End
+from kshark.analysis.connections import Connection
+from kshark.analysis.machines import SESSION
+from kshark.analysis.releases import all_say
+from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.rules.triggers import REPEATS
+from kshark.analysis.session_state import EndCause, SessionState
+from kshark.analysis.situation import ORDINARY, Situation, goes_on_from
+from kshark.analysis.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, next_epoch
+
+#: Epochs that need a session.
+_IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)
+_NOT_FOUND: Final = (SESSION_NOT_FOUND,)
+_UNSEEN: Final = "; an opening that the capture does not hold would explain it as well"
+
+
+def _ended_by(now: Situation, *causes: str) -> EndCause | None:
+    """What ended the session that the broker did not find, when it is one of these."""
+    found = now.end_cause
+    return found if found is not None and found.cause in causes else None
+
+
+def _argument(now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: bool = False, more: str = "") -> Argument:
+    alive = now.session.alive
+    witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
+    before = "" if ended.step is not None or alive is None else f"{alive.story}; "
+    text = f"{before}{ended.told}; {now.step.story}{more}"
+    ends = () if ended.end is None else (ended.end,)
+    return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
+
+
+def _goes_on(now: Situation) -> bool:
+    """Whether the epoch goes on from what the capture shows of the session; after an opening that it does not hold it would not."""
+    step, before = now.step, now.before_here
+    if step.kind is not SUBSEQUENT or step.epoch == 1:
+        return False
+    again = before is not None and before.refused and before.epoch > 1 and goes_on_from(step.epoch, before.epoch)
+    return again or step.epoch == next_epoch(now.session.count)
+
+
+def used_after_final(now: Situation) -> Argument | None:
+    """Epoch -1 was accepted, and the session is used again."""
+    return _used_on(now, "final_epoch")
+
+
+def lost_in_a_failed_reopen(now: Situation) -> Argument | None:
+    """An epoch 0 that listed a partition twice took the old session away and opened no new one."""
+    return _used_on(now, "failed_reopen")
+
+
+def _used_on(now: Situation, cause: str) -> Argument | None:
+    ended = _ended_by(now, cause)
+    if ended is None:
+        return None
+    goes_on = _goes_on(now)
+    return _argument(now, ended, noted=not goes_on, more="" if goes_on else _UNSEEN)
+
+
+def killed_by_an_old_connection(now: Situation) -> Argument | None:
+    """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its epoch was due."""
+    ended = _ended_by(now, "old_connection_closed")
+    if ended is None:
+        return None
+    killed = next((state for state in now.met or () if state.due == now.step.epoch and state.opening is not None), None)
+    if killed is None or killed.opening is None:
+        return _argument(now, ended, noted=True)
+    opening = killed.opening
+    needs = STATE if opening.connection is now.step.connection else STATE.and_proof(StillOpen(opening.connection, now.step.end))
+    text = f"{opening.story} on {opening.connection.client}; {ended.told}; {now.step.story}"
+    ends = () if ended.end is None else (ended.end,)
+    return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)
+
+
+def ended_unasked(now: Situation) -> Argument | None:
+    """The connection closed, the broker restarted, the session gave way or found no room: nobody broke a rule."""
+    ended = _ended_by(now, *ORDINARY)
+    return _argument(now, ended, noted=True) if ended else None
+
+
+def found_no_room(now: Situation) -> Argument | None:
+    """Until 4.0 a full cache refuses epoch 0 with this error; later releases never do."""
+    step = now.step
+    if not step.is_fetch:
+        return None
+    full = all_say(now.session.releases, "full_is_not_found")
+    if full is False:
+        text = f"{step.story}, though it opens one"
+        return Argument(text, (step,), EXCHANGE, "broker_anomaly", blame="broker")
+    text = f"{step.story}: the broker had no room for another"
+    return Argument(text, (step,), EXCHANGE, "session_limit", noted=True, because=None if full else "release_unknown")
+
+
+def looked_for_none(now: Situation) -> Argument | None:
+    """A ShareAcknowledge with epoch 0 is refused before any session is looked for, with another error."""
+    step = now.step
+    if step.is_fetch:
+        return None
+    return Argument(f"{step.story}; that epoch asks for no session", (step,), EXCHANGE, "broker_anomaly", blame="broker")
+
+
+def never_opened(now: Situation) -> Argument | None:
+    """The member joined in sight of the capture and was not seen to ask this broker for a session.
+
+    Only a connection that was there when it joined shows that much: one opened later may have had another before it.
+    """
+    step, session = now.step, now.session
+    if session.ever_opened or (now.end_cause is not None and now.end_cause.because is None):
+        return None
+    join = session.member.join
+    because = _why_not_never(now)
+    joined = f"the member joined (packet {join.packet}) and was not seen to open a session here; " if join is not None else ""
+    witness = (join, step) if join is not None else (step,)
+    return Argument(f"{joined}{step.story}{_UNSEEN}", witness, EXCHANGE, "never_opened", noted=True, because=because)
+
+
+def _why_not_never(now: Situation) -> str | None:
+    """Why an opening may have gone unseen."""
+    step, session, join = now.step, now.session, now.session.member.join
+    first = step if now.here is None else now.here.first
+    if join is None or join.packet > first.packet or first.epoch > 1:
+        return "beginning_not_seen"
+    if step.connection.flow.first_packet > join.packet:
+        return "hidden_traffic"
+    elsewhere = (other for other in session.member.brokers if other is not session.broker)
+    if any(not session.broker.is_not(other) for other in elsewhere):
+        return "hidden_traffic"
+    return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
+
+
+def limited(now: Situation) -> Argument | None:
+    """The broker holds as many sessions as it may."""
+    return Argument(now.step.story, (now.step,), EXCHANGE, noted=True)
+
+
+def left_open(session: SessionState, connection: Connection, end: End) -> Argument | None:
+    """The client closes the connection that opened the session, or had left the group before, without epoch -1."""
+    opening, last, leave = session.opening, session.last, session.leave
+    if end.by != "client" or not session.is_open or opening is None or last is None or opening.connection is not connection:
+        return None
+    if leave is None:
+        text = f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by epoch -1"
+        return Argument(text, (last,), EXCHANGE, place=Place(connection, end.packet, end.time_ns), ends=(end,))
+    text = f"{last.story}; the member left the group ({leave.packets}) and never closed the session by epoch -1"
+    return Argument(text, (last, leave), EXCHANGE, place=Place(leave.connection, leave.packet, leave.time_ns))
+
+
+def listed_twice(now: Situation) -> Argument | None:
+    """At epoch 0 the session is lost; of two acknowledgements the first one is."""
+    step = now.step
+    again = step.duplicates
+    if not again:
+        return None
+    return Argument(f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), EXCHANGE, partition=again[0])
+
+
+SESSION_UNKNOWN: Final = Rule(
+    number=25,
+    code="SESSION_UNKNOWN",
+    text="The broker holds no session for this member; the cause says what ended or prevented it.",
+    source="KIP-932; Kafka: ShareSessionCache",
+    blame=("broker",),
+    verdicts=NOTES_TOO,
+    causes=(*ORDINARY, "never_opened", "broker_anomaly", "unknown"),
+    machine=SESSION,
+    checks=(
+        Check(ended_unasked, _IN_A_SESSION, _NOT_FOUND, order=150),
+        Check(found_no_room, (INITIAL,), _NOT_FOUND, order=170),
+        Check(looked_for_none, (INITIAL,), _NOT_FOUND, order=180),
+        Check(never_opened, _IN_A_SESSION, _NOT_FOUND, order=190),
+    ),
+)
+SESSION_NOT_CLOSED: Final = Rule(
+    number=40,
+    code="SESSION_NOT_CLOSED",
+    text="The connection closed, or the member left, with the session open.",
+    source="Kafka: ShareConsumeRequestManager",
+    blame=(),
+    verdicts=NOTES,
+    machine=SESSION,
+)
+SESSIONS_FORGOTTEN: Final = Rule(
+    number=None,
+    code="SESSIONS_FORGOTTEN",
+    text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no evidence any more.",
+    source="",
+    blame=(),
+    verdicts=NOTES,
+    machine=SESSION,
+)
+ROWS: Final = (
+    SESSION_UNKNOWN,
+    Rule(
+        number=26,
+        code="USE_AFTER_FINAL",
+        text="The session was closed by epoch -1 and is used again.",
+        source="KIP-932",
+        verdicts=NOTES_TOO,
+        causes=("final_epoch",),
+        machine=SESSION,
+        checks=(Check(used_after_final, _IN_A_SESSION, _NOT_FOUND, order=120),),
+    ),
+    Rule(
+        number=28,
+        code="SESSION_KILLED_BY_OLD_CONNECTION",
+        text="A session reopened on a new connection died when the old one closed.",
+        source="KAFKA-19950",
+        blame=("broker",),
+        verdicts=NOTES_TOO,
+        causes=("old_connection_closed",),
+        machine=SESSION,
+        checks=(Check(killed_by_an_old_connection, _IN_A_SESSION, _NOT_FOUND, order=140),),
+    ),
+    Rule(
+        number=31,
+        code="SESSION_LIMIT",
+        text="The broker has no room for another share session.",
+        source="KAFKA-19231",
+        blame=(),
+        verdicts=NOTES,
+        machine=SESSION,
+        checks=(Check(limited, replies=(LIMIT_REACHED,)),),
+    ),
+    SESSION_NOT_CLOSED,
+    Rule(
+        number=45,
+        code="DUPLICATE_PARTITION_ENTRY",
+        text="A request lists the same partition twice.",
+        source="Kafka: SharePartitionManager",
+        verdicts=NOTES_TOO,
+        causes=("failed_reopen",),
+        at="request",
+        machine=SESSION,
+        checks=(
+            Check(lost_in_a_failed_reopen, _IN_A_SESSION, _NOT_FOUND, order=130),
+            Check(listed_twice, trigger=REPEATS),
+        ),
+    ),
+    SESSIONS_FORGOTTEN,
+)
