@@ -1,4 +1,4 @@
-"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. The exact way; kshark.reassembly.ways tells the short one.
+"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. What is plainly in order need not come here (fast_path).
 
 Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same one, or, behind a
 hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and REORDER_SEGMENTS later segments or
@@ -29,7 +29,7 @@ def ahead(a: int, b: int) -> int:
 
 @dataclass(slots=True, order=True)
 class _Late:
-    """A segment behind a hole; `place` is its distance from the direction's first sequence number, so that order survives wrapping."""
+    """A segment behind a hole; `place` is its distance from the direction's first sequence number, which does not wrap at 2**32."""
 
     place: int
     packet: int
@@ -139,14 +139,14 @@ class Connection:
         self._finish(side, packet, time_ns, out)
 
     def goes_on(self, side: int, seq: int) -> bool:
-        """Whether segments in order, the first with this number, change nothing but where this side is."""
+        """Whether segments in order, the first of them with this sequence number, do nothing but move this side on."""
         here, there = self.sides[side], self.sides[1 - side]
         if self.closed or here.next != seq or here.late or there.late or here.fin is not None:
             return False
         return there.next is not None or here.place > 0 or not self.flow.begun[side]
 
     def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
-        """`feed` for such segments, their bytes apart: `due` is the next number, `ack` the last acknowledgement."""
+        """`feed` for all such segments at once, without their bytes: `due` is the sequence number that follows, `ack` the last one sent."""
         flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
         if packet > flow.last_packet:
             flow.last_packet, flow.last_time_ns = packet, time_ns
@@ -159,11 +159,11 @@ class Connection:
             flow.stream_bytes[side] += size
 
     def next_is(self, side: Side, seq: int) -> bool:
-        """Whether a plain segment with this number is simply the next one."""
+        """Whether a segment with this sequence number is the next one and no hole is open."""
         return not self.closed and self.sides[side].next == seq and not self.holed
 
     def extend(self, side: Side, packet: int, time_ns: int, ack: int, payload: bytes, out: list[Item]) -> None:
-        """`feed` for such a segment."""
+        """`feed` for such a segment, which carries no SYN, FIN or RST."""
         flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
         flow.last_packet, flow.last_time_ns = packet, time_ns
         if there.next is None:
@@ -276,7 +276,7 @@ class Connection:
             self._give_up(here, side, "missing", clock_ns, out)
 
     def _deliver(self, here: Direction, side: Side, late: _Late, ready: int, ready_ns: int, out: list[Item]) -> None:
-        """Hands on what of a segment is new; `late.place` is at or before the place due."""
+        """Hands on the part of a segment that is new; `late.place` is at or before the place due."""
         assert here.next is not None
         known = here.place - late.place
         payload = late.payload[known:] if known else late.payload

@@ -9,7 +9,7 @@ from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
 
 
 class Grower(Protocol):
-    """A direction, for the run that it adds pieces to."""
+    """The side of a connection whose run is still growing."""
 
     run: Run | None
 
@@ -25,7 +25,7 @@ class Run:
     time_ns: list[int]
     ready: list[int]
     ready_ns: list[int]
-    #: The direction that may still add pieces; a run handed on grows no more.
+    #: Who may still add pieces; None once the run was handed on.
     grower: Grower | None = None
 
     def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
@@ -43,10 +43,10 @@ class Run:
 
 @dataclass(slots=True, eq=False)
 class Runs:
-    """Many directions in order as columns; each piece was ready with its own packet.
+    """The runs of many directions as columns; each piece was ready with its own packet.
 
-    By direction: flow, side, size in bytes, and which pieces are its own, `first` to `behind`. By piece: `start` and `stop` in `buffer`,
-    packet, time. Pieces of no direction may stand between them.
+    One value a direction: flow, side, size in bytes, and its pieces, `first` to `behind` (exclusive). One value a piece: `start` and
+    `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
     """
 
     buffer: bytes

@@ -1,8 +1,8 @@
 """Segments to bytes in order: TCP connections, each direction joined by sequence number.
 
-Where both directions of a pair are in order, the batch's segments take the short way together: one vectorised comparison over the whole
-batch (kshark.reassembly.ways). All others (a SYN, a FIN, a hole, a retransmission) go one by one, in the order of the capture
-(kshark.reassembly.connections). Which way a segment takes changes nothing of what comes out.
+Where both directions of a connection are in order, its segments take the fast path: one vectorised comparison over the whole batch
+(kshark.reassembly.fast_path). All others (a SYN, a FIN, a hole, a retransmission) are read one by one, in the order of the capture
+(kshark.reassembly.connections). Which path a segment takes changes nothing of what comes out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Opened, Segments, Side, Weird
 from kshark.reassembly.connections import Connection
+from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.runs import Item, Run, Runs
-from kshark.reassembly.ways import Middles, Ways
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -26,7 +26,7 @@ _ALL = SYN | FIN | RST | ACK
 class Reassembly:
     """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are in order.
 
-    `exact`: nothing takes the short way.
+    `exact`: nothing takes the fast path.
     """
 
     def __init__(self, *, exact: bool = False) -> None:
@@ -47,11 +47,11 @@ class Reassembly:
         if self._all_exact:
             self._exact(segments, np.arange(len(segments.packet)), clock, ends, out)
         else:
-            ways = Ways(segments, self._connections)
-            self._exact(segments, ways.before, clock, ends, out)
-            middles = ways.middles()
-            failed = set() if middles is None else self._short(segments.buffer, middles, out)
-            self._exact(segments, ways.after(failed), clock, ends, out)
+            fast = FastPath(segments, self._connections)
+            self._exact(segments, fast.before, clock, ends, out)
+            stretches = fast.stretches()
+            failed = set() if stretches is None else self._fast(segments.buffer, stretches, out)
+            self._exact(segments, fast.after(failed), clock, ends, out)
         self._clock_ns = int(clock[-1])
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
@@ -76,7 +76,7 @@ class Reassembly:
         return out
 
     def _make_room(self, out: list[Item]) -> None:
-        """Of more bytes behind holes than the limit the most go first."""
+        """Where too many bytes wait behind holes, the connections with the most of them wait no longer."""
         held = sum([connection.late_bytes for connection in self._holed.values()])
         if held > limits.LATE_BYTES:
             for pair, connection in sorted(self._holed.items(), key=lambda each: -each[1].late_bytes):
@@ -89,16 +89,16 @@ class Reassembly:
         """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""
         return {connection.flow.id: connection.hole_packet() for connection in self._holed.values()}
 
-    def _short(self, buffer: bytes, ways: Middles, out: list[Item]) -> set[int]:
-        """The directions that simply go on, as one item; gives the pairs that do not, seen with what came before this batch."""
-        connections, paths = self._connections, ways.path
+    def _fast(self, buffer: bytes, fast: Stretches, out: list[Item]) -> set[int]:
+        """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the batches before."""
+        connections, paths = self._connections, fast.path
         failed = set()
-        for path, seq in zip(paths, ways.seq, strict=True):
+        for path, seq in zip(paths, fast.seq, strict=True):
             known = connections.get(path >> 1)
             if known is None or not known.goes_on(path & 1, seq):
                 failed.add(path >> 1)
-        runs = Runs(buffer, ways.start, ways.stop, ways.packet, ways.time_ns)
-        columns = zip(paths, ways.due, ways.ack, ways.size, ways.last_packet, ways.last_time_ns, ways.first, ways.behind, strict=True)
+        runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns)
+        columns = zip(paths, fast.due, fast.ack, fast.size, fast.last_packet, fast.last_time_ns, fast.first, fast.behind, strict=True)
         for path, due, ack, size, packet, time_ns, first, behind in columns:
             if failed and path >> 1 in failed:
                 continue
@@ -108,8 +108,8 @@ class Reassembly:
             if size:
                 runs.add(connection.flow, side, size, first, behind)
                 here = connection.sides[side]
-                here.last_packet = here.last_ready = ways.packet[behind - 1]
-                here.last_ready_ns = ways.time_ns[behind - 1]
+                here.last_packet = here.last_ready = fast.packet[behind - 1]
+                here.last_ready_ns = fast.time_ns[behind - 1]
         if runs.flow:
             out.append(runs)
         return failed

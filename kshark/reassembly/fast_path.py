@@ -1,7 +1,8 @@
-"""Which way the segments of a batch take, told for all of them at once.
+"""The fast path of reassembly: which segments of a batch are plainly in order, found for all connections with array operations.
 
-A pair of ends takes the short way from behind its handshake to its first FIN or RST, where each direction is simply in order between
-them: no hole, no retransmission, nothing cut. What lies before and behind goes one by one, and so do all other pairs.
+Between a connection's handshake and its first FIN or RST, a direction needs no look at single segments as long as each begins where the
+one before it ended: no hole, no retransmission, nothing cut. Where that holds for both directions, each is moved on in one step. The
+segments before and after, and all segments of the other connections, are read one by one.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 1 << 31
-#: Segments of a pair between handshake and end below which the short way does not pay: a direction costs as much as five of them.
+#: Segments of a connection between handshake and end below which the fast path does not pay: a direction costs as much as five segments.
 _WORTH_IT: Final = 8
 
 
 @dataclass(slots=True)
-class Middles:
-    """Directions of the short way as columns, pair by pair: what moves each connection on at once, and where its pieces are.
+class Stretches:
+    """What the fast path takes, as columns with one value a direction; both directions of a connection follow each other.
 
-    `seq` is the first sequence number, `due` the one behind the last; `size` payload bytes. A direction's segments with payload are
-    `first` to `behind` of the last four columns: `start` and `stop` in the batch's buffer, packet, time.
+    `seq` is the first sequence number of the stretch, `due` the one that follows its last byte; `size` counts payload bytes. The segments
+    with payload are rows `first` to `behind` (exclusive) of the last four columns: `start` and `stop` in the batch's buffer, packet, time.
     """
 
     path: list[int]
@@ -48,11 +49,11 @@ class Middles:
     time_ns: list[int]
 
 
-class Ways:
-    """The segments of one batch. `before` are the rows that go one by one ahead of the short way, in the order of the capture."""
+class FastPath:
+    """Splits one batch: first the rows `before`, read one by one; then `stretches`, taken at once; then the rows `after`, one by one."""
 
     def __init__(self, segments: Segments, known: Container[int]) -> None:
-        """`known`: pairs whose connection is known. One that is not begins with what goes one by one, up to each direction's first."""
+        """`known`: pairs of ends that have a connection already. Of a new one each direction's first segment is read by itself."""
         self._segments = segments
         count = len(segments.path)
         self._order = order = np.argsort(segments.path, kind="stable")
@@ -68,14 +69,14 @@ class Ways:
         place = np.repeat(path, end - begin) * (count + 2) + order
         self._first = np.searchsorted(place, path * (count + 2) + lower, "right")
         self._behind = np.maximum(np.searchsorted(place, path * (count + 2) + upper, "left"), self._first)
-        self._short = self._shortened()
-        self.before = self._rows(begin, np.where(self._short, self._first, end))
+        self._fast = self._eligible()
+        self.before = self._rows(begin, np.where(self._fast, self._first, end))
 
     def after(self, failed: Collection[int]) -> Int64s:
-        """Rows that go one by one behind the short way, in the order of the capture; of the pairs `failed` all that would have taken it."""
-        begin = np.where(self._short, self._behind, self._end)
+        """The rows left, in the order of the capture; of the pairs `failed` their stretches too, which turned out not to be in order."""
+        begin = np.where(self._fast, self._behind, self._end)
         if failed:
-            begin = np.where(self._short & np.isin(self._path >> 1, list(failed)), self._first, begin)
+            begin = np.where(self._fast & np.isin(self._path >> 1, list(failed)), self._first, begin)
         return self._rows(begin, self._end)
 
     def _rows(self, begin: Int64s, end: Int64s) -> Int64s:
@@ -96,11 +97,11 @@ class Ways:
         leap = np.zeros(len(order), bool)
         leap[1:] = (seq[1:] != due[:-1]) | ((ack[1:] - ack[:-1]) & _MASK >= _HALF)
         leap[begin] = False
-        #: By place, how many segments before it do not simply go on from the one before them.
+        #: By place, how many segments before it do not begin where the one before them ended.
         self._breaks = np.concatenate(([0], np.cumsum(self._odd | leap)))
 
     def _bounds(self, pairs: Int64s, known: Container[int]) -> tuple[Int64s, Int64s]:
-        """By direction, the last row of its pair's handshake and the first of its end."""
+        """By direction, the last row of its connection's handshake and the first of its end."""
         order, begin, count = self._order, self._begin, len(self._order)
         lower, upper = np.full(len(pairs), -1), np.full(len(pairs), count)
         if self._syn.any():
@@ -113,8 +114,8 @@ class Ways:
             lower = np.where(new, np.maximum(lower, both_seen), lower)
         return np.repeat(lower, self._directions), np.repeat(upper, self._directions)
 
-    def _shortened(self) -> NDArray[np.bool_]:
-        """Directions whose pair takes the short way between its bounds, if only the other one has segments there."""
+    def _eligible(self) -> NDArray[np.bool_]:
+        """By direction, whether its connection takes the fast path: a direction without segments between the bounds hinders nothing."""
         first, behind, pair_begin = self._first, self._behind, self._pair_begin
         empty = first == behind
         odd = self._odd[np.minimum(first, len(self._odd) - 1)]
@@ -123,10 +124,10 @@ class Ways:
         worth = np.logical_and.reduceat(whole, pair_begin) | (np.add.reduceat(behind - first, pair_begin) >= _WORTH_IT)
         return np.repeat(worth & np.logical_and.reduceat(plain, pair_begin), self._directions)
 
-    def middles(self) -> Middles | None:
-        """The directions of the short way; None where there are none."""
+    def stretches(self) -> Stretches | None:
+        """What is taken at once; None where nothing is."""
         segments, order = self._segments, self._order
-        chosen = np.flatnonzero(self._short & (self._first < self._behind))
+        chosen = np.flatnonzero(self._fast & (self._first < self._behind))
         if not len(chosen):
             return None
         first, behind = self._first[chosen], self._behind[chosen]
@@ -135,7 +136,7 @@ class Ways:
         loaded = np.flatnonzero(self._length)
         rows = order[loaded]
         start = segments.offset[rows]
-        return Middles(
+        return Stretches(
             path=self._path[chosen].tolist(),
             seq=self._seq[first].tolist(),
             due=self._due[behind - 1].tolist(),

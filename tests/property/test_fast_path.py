@@ -1,4 +1,4 @@
-"""The fast way and the exact way say the same of every packet, whatever happened to the capture and wherever batches end."""
+"""The fast path and the exact one say the same of every packet, whatever happened to the capture and wherever batches end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.shared import CAPTURES, SHARED
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
 ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
 EVERYTHING = {**MUTATIONS, "anything": anything}
-#: The fast ways: how their function's file ends, and its name. Compiled readers have made-up files.
+#: The fast paths: how their function's file ends, and its name. Compiled readers have made-up files.
 FAST = (
     ("kshark/link/columns.py", "ordinary"),
-    ("kshark/reassembly/ways.py", "Ways.middles"),
+    ("kshark/reassembly/fast_path.py", "FastPath.stretches"),
     ("<FetchResponse version 16>", "read"),
     ("kshark/records/columns.py", "Columns.read"),
 )
@@ -45,7 +45,7 @@ def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
     return packets[at : at + size]
 
 
-def assert_both_ways_agree(packets: list[Packet], random: Random) -> None:
+def assert_both_paths_agree(packets: list[Packet], random: Random) -> None:
     batches, options = batches_of(packets, random), random.choice(ASKED)
     exactly = told(batches, replace(options, exact=True))
     assert told(batches, options) == exactly
@@ -53,7 +53,7 @@ def assert_both_ways_agree(packets: list[Packet], random: Random) -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_exact_way_is_another_way(exact: bool) -> None:
+def test_the_exact_path_is_another_one(exact: bool) -> None:
     packets = packets_of(CAPTURES / "small-zstd.pcap")
     called = set()
 
@@ -65,29 +65,29 @@ def test_the_exact_way_is_another_way(exact: bool) -> None:
         told(batches_of(packets, Random(1)), Options(exact=exact))
     finally:
         sys.setprofile(None)
-    taken = [way for way in FAST if any(file.endswith(way[0]) and name == way[1] for file, name in called)]
+    taken = [path for path in FAST if any(file.endswith(path[0]) and name == path[1] for file, name in called)]
     assert taken == ([] if exact else list(FAST))
 
 
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
 def test_of_captures_as_they_are(capture: Path) -> None:
     random = Random(capture.name)
-    assert_both_ways_agree(window(packets_of(capture), random, 2 * WINDOW), random)
+    assert_both_paths_agree(window(packets_of(capture), random, 2 * WINDOW), random)
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_of_captures_with(name: str) -> None:
     random = Random(name)
     for capture in random.sample(BUNDLED, SAMPLE):
-        assert_both_ways_agree(EVERYTHING[name](window(packets_of(capture), random, WINDOW), random), random)
+        assert_both_paths_agree(EVERYTHING[name](window(packets_of(capture), random, WINDOW), random), random)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capture", ALL, ids=lambda path: path.name)
 def test_of_every_capture_and_every_mutation(capture: Path) -> None:
     packets = packets_of(capture)
-    assert_both_ways_agree(packets, Random(capture.name))
+    assert_both_paths_agree(packets, Random(capture.name))
     for name, mutation in EVERYTHING.items():
         random = Random(f"{capture.name} {name}")
         for _ in range(3):
-            assert_both_ways_agree(mutation(window(packets, random, 1000), random), random)
+            assert_both_paths_agree(mutation(window(packets, random, 1000), random), random)
