@@ -97,7 +97,7 @@ class Checking:
 
 def _check(source: Source, args: Namespace, sink: Sink) -> Tally:
     if args.jobs > 1:
-        from kshark.cli.relayed import analysed  # multiprocessing, 15 ms
+        from kshark.cli.pipelined import analysed  # multiprocessing, 15 ms
 
         checked = analysed(source, args)
     else:

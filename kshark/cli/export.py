@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
     opening: Opening = args.records and (args.with_records or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
     if args.jobs > 1:
-        from kshark.cli.relayed import exported  # multiprocessing, 15 ms
+        from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
 
         rows = exported(captures, args)
     else:

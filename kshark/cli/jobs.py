@@ -17,7 +17,7 @@ from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.parallel import Ahead, Crew, Turns, Worker
+from kshark.parallel import Lookahead, Scheduler, Worker, WorkerPool
 from kshark.pipeline import Back, Options
 
 
@@ -79,7 +79,7 @@ class Pieces:
         if self._lines is not None:
             self._lines.widths = widths
 
-    def made(self) -> PickleBuffer:
+    def rendered(self) -> PickleBuffer:
         if self._json:
             pages, self._lines_of_json = self._lines_of_json, []
             return PickleBuffer(pages[0] if len(pages) == 1 else b"".join(pages))
@@ -94,15 +94,15 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
 def printed(source: Source, args: Namespace, sink: Sink) -> Generator[memoryview, None, None]:
     """The messages of a capture as they are to be printed, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
-    ahead = Ahead(source.options, registry(args), lines.measure if lines is not None and not args.quiet else None)
-    hire = partial(_hire, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
-    with Crew(args.jobs - 1, hire) as crew:
-        turns = Turns(crew, hire(), ahead, source.notes)
-        for made in turns.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
-            yield memoryview(made)
+    lookahead = Lookahead(source.options, registry(args), lines.measure if lines is not None and not args.quiet else None)
+    make_worker = partial(_worker, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
+    with WorkerPool(args.jobs - 1, make_worker) as pool:
+        scheduler = Scheduler(pool, make_worker(), lookahead, source.notes)
+        for shown in scheduler.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
+            yield memoryview(shown)
 
 
-def _hire(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
+def _worker(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
     back = Back(options, registry(args))
     names = None if back.embedding is None else back.embedding.names
     return Worker(back, Pieces(args, stream(), names, file))

@@ -1,4 +1,4 @@
-"""What every process does that decodes: it takes batches, and says what is to be shown of them."""
+"""The handler of a decoding process: batches of the time line in, what is to be printed of their messages out."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any, NamedTuple, Protocol
 
 from kshark.model import Event, Flow, Message
 from kshark.output.notes import Notes
-from kshark.parallel.ahead import Before
-from kshark.parallel.carried import Carried, arrived
+from kshark.parallel.lookahead import Context
+from kshark.parallel.packed import PackedBatch, unpack
 from kshark.pipeline import Back
 
 
-class Turn(NamedTuple):
-    """A batch with all that it takes to decode it: its connections as values, and what was known before.
+class Task(NamedTuple):
+    """A batch with all that it takes to decode it: its connections as tuples of their fields, and the context from earlier batches.
 
-    `where`: file and frame of each row, where there are several files. What is older than `since_ns` is decoded and not shown.
+    `where`: the file and the frame number there of each row, where there are several files. Messages before `since_ns` are decoded and
+    not shown.
     """
 
-    batch: Carried
+    batch: PackedBatch
     flows: list[tuple[Any, ...]]
-    before: Before
+    context: Context
     where: list[tuple[str, int] | None] | None
     since_ns: int
 
 
-class Made(NamedTuple):
-    """What became of a batch."""
+class Result(NamedTuple):
+    """What became of a batch: what the Renderer made of its messages, and the notes on it."""
 
-    what: Any
+    shown: Any
     notes: Notes
 
 
-class Maker(Protocol):
-    """What a command makes of messages in the process that decoded them."""
+class Renderer(Protocol):
+    """Turns messages into what a command prints, in the process that decoded them."""
 
     def page(self, page: list[Event], since_ns: int) -> None:
         """Takes events in time line order; those before `since_ns` are not shown."""
@@ -41,54 +42,54 @@ class Maker(Protocol):
     def widths(self, widths: tuple[int, ...]) -> None:
         """Columns are that wide from the next message on."""
 
-    def made(self) -> Any:
-        """What was made since the last time; it goes back to the first process."""
+    def rendered(self) -> Any:
+        """What was rendered since the last call; it goes back to the first process."""
 
 
 class Worker:
-    """Decodes batches, of which others may be decoded elsewhere."""
+    """Decodes some batches of a capture while other processes decode the others."""
 
-    def __init__(self, back: Back, maker: Maker) -> None:
+    def __init__(self, back: Back, renderer: Renderer) -> None:
         self._back = back
-        self._maker = maker
+        self._renderer = renderer
 
-    def take(self, turn: Turn) -> Made:
+    def take(self, task: Task) -> Result:
         """A batch from another process."""
-        flows = {values[0]: Flow(*values) for values in turn.flows}
-        return self.decode(arrived(turn.batch, flows), flows, turn.before, turn.where, turn.since_ns)
+        flows = {values[0]: Flow(*values) for values in task.flows}
+        return self.decode(unpack(task.batch, flows), flows, task.context, task.where, task.since_ns)
 
     def decode(
         self,
         events: Iterable[Event],
         flows: Mapping[int, Flow],
-        before: Before,
+        context: Context,
         where: list[tuple[str, int] | None] | None,
         since_ns: int,
-    ) -> Made:
-        """A batch; the other arguments are those of a Turn."""
-        self._begin(before, flows)
+    ) -> Result:
+        """A batch; the other arguments are those of a Task."""
+        self._begin(context, flows)
         notes = Notes()
         row = 0
         for page in self._back.feed(events):
             if where is not None:
                 row = _locate(page, where, row)
             notes.add(page)
-            self._maker.page(page, since_ns)
-        return Made(self._maker.made(), notes)
+            self._renderer.page(page, since_ns)
+        return Result(self._renderer.rendered(), notes)
 
-    def _begin(self, before: Before, flows: Mapping[int, Flow]) -> None:
-        self._back.resume((flows[flow], standing) for flow, standing in before.standings)
+    def _begin(self, context: Context, flows: Mapping[int, Flow]) -> None:
+        self._back.resume((flows[flow], standing) for flow, standing in context.standings)
         embedding = self._back.embedding
         if embedding is not None:
-            for name in before.names:
+            for name in context.names:
                 embedding.names.tell(*name)
-            embedding.told_full = before.told_full
-        if before.widths is not None:
-            self._maker.widths(before.widths)
+            embedding.told_full = context.told_full
+        if context.widths is not None:
+            self._renderer.widths(context.widths)
 
 
 def _locate(page: list[Event], where: list[tuple[str, int] | None], row: int) -> int:
-    """Writes file and frame into the messages; the number of rows behind the page."""
+    """Writes file and frame into the page's messages, the first of which is row `row` of the batch; returns the row after its last."""
     for event in page:
         if isinstance(event, Message):
             place = where[row]

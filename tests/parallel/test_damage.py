@@ -10,8 +10,8 @@ import pytest
 from kshark.capture import source
 from tests.cli.command import Run
 from tests.packets import pcap
+from tests.parallel.test_pipelined import same_check, same_export
 from tests.parallel.test_read import ALL, FEW, same
-from tests.parallel.test_relayed import same_check, same_export
 from tests.property.mangled import anything, packets_of
 
 

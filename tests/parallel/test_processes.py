@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kshark.errors import UsageError
-from kshark.parallel.crew import Crew
+from kshark.parallel.pool import WorkerPool
 from tests.cli.command import Run
 from tests.shared import CAPTURES, ROOT
 
@@ -105,17 +105,17 @@ class Doubling:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_what_is_sent_comes_back_in_order(method: str) -> None:
-    with Crew(2, Doubling, method) as crew:
+    with WorkerPool(2, Doubling, method) as pool:
         for item in (1, 2, 3):
-            crew.send(1, item)
-        assert [crew.receive(1) for _ in range(3)] == [2, 4, 6]
+            pool.send(1, item)
+        assert [pool.receive(1) for _ in range(3)] == [2, 4, 6]
 
 
 def test_what_a_process_raises_is_raised_here() -> None:
-    with Crew(1, Doubling) as crew:
-        crew.send(0, -1)
+    with WorkerPool(1, Doubling) as pool:
+        pool.send(0, -1)
         with pytest.raises(UsageError, match="less than nothing"):
-            crew.receive(0)
+            pool.receive(0)
 
 
 def test_what_was_read_before_a_failure_is_printed(kshark: Run, tmp_path: Path) -> None:

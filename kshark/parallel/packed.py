@@ -1,4 +1,4 @@
-"""Events as they travel between processes: frames as columns over their bytes, connections by number."""
+"""A batch of the time line as it is sent between processes: frames as columns over their bytes, connections by number."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ FLOW_FIELDS: Final = tuple(field.name for field in fields(Flow))
 flow_values: Final = attrgetter(*FLOW_FIELDS)
 
 
-class Carried(NamedTuple):
-    """A batch of the time line. `frames`: bytes, connections, by_client, and the columns; () where there are none. `others`: all other
-    events with the rows before each, pickled at once, since events go on changing."""
+class PackedBatch(NamedTuple):
+    """A batch of the time line. `frames` holds the bytes, the connections' numbers, by_client and the columns; () where there are none.
+
+    `others` holds all other events, each with the number of frames before it; they are pickled already, since a Flow in them goes on
+    changing.
+    """
 
     frames: tuple[Any, ...]
     others: bytes
 
 
-def carry(events: Iterable[Event]) -> Carried:
-    """The batch as it is now."""
+def pack(events: Iterable[Event]) -> PackedBatch:
+    """The batch as it is now. Raises TypeError for messages and exchanges: they are made after the time line."""
     parts: list[Frames] = []
     others: list[tuple[int, Event]] = []
     row = 0
@@ -42,18 +45,18 @@ def carry(events: Iterable[Event]) -> Carried:
             parts.append(event)
             row += len(event)
         elif isinstance(event, (Message, Exchange)):
-            raise TypeError("messages are made behind the time line")
+            raise TypeError("messages are made after the time line")
         else:
             others.append((row, event))
     whole = _whole(parts)
     frames: tuple[Any, ...] = ()
     if whole is not None:
         frames = (PickleBuffer(whole.buffer), [flow.id for flow in whole.flows], whole.by_client, *_columns(whole))
-    return Carried(frames, _packed(others))
+    return PackedBatch(frames, _packed(others))
 
 
-def arrived(batch: Carried, flows: Mapping[int, Flow]) -> list[Event]:
-    """The batch as it was, its connections those in `flows`."""
+def unpack(batch: PackedBatch, flows: Mapping[int, Flow]) -> list[Event]:
+    """The batch again, with the connections in `flows`."""
     frames = None
     if batch.frames:
         data, numbers, by_client, *columns = batch.frames
@@ -71,12 +74,12 @@ def arrived(batch: Carried, flows: Mapping[int, Flow]) -> list[Event]:
 
 
 def flows_of(events: Iterable[Event]) -> dict[int, Flow]:
-    """The connections that have frames there, or an event about them, by number."""
+    """The connections that these events are about, by number."""
     found: dict[int, Flow] = {}
     seen: list[Flow] | None = None
     for event in events:
         if isinstance(event, Frames):
-            if event.flows is not seen:  # most frames of a batch are parts of what was one before
+            if event.flows is not seen:  # most frames of a batch share one list of connections
                 seen = event.flows
                 found.update([(flow.id, flow) for flow in seen])
         elif not isinstance(event, (Weird, Message, Exchange)):
@@ -85,7 +88,7 @@ def flows_of(events: Iterable[Event]) -> dict[int, Flow]:
 
 
 def _whole(parts: list[Frames]) -> Frames | None:
-    """A batch's frames in one."""
+    """A batch's frames as one; None where there are none."""
     if len(parts) < 2 or any(part.buffer is not parts[0].buffer or part.flows is not parts[0].flows for part in parts):
         return joined(parts)
     first = parts[0]

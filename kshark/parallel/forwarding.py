@@ -1,6 +1,7 @@
-"""The whole time line, handed to one other process: for who needs all connections in one place.
+"""The whole time line handed on to one other process, for commands that need all connections in one place.
 
-The first process reads and frames, the other one decodes and goes on. Connections are the same objects there from batch to batch.
+The first process reads and frames, the other one decodes and all that follows. There a connection stays one and the same Flow object from
+batch to batch, and is brought up to date with each.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kshark.model import Closed, Event, Flow, Frames, Side, Weird
-from kshark.parallel.carried import FLOW_FIELDS, Carried, arrived, carry, flow_values, flows_of
-from kshark.parallel.crew import WINDOW, Crew
+from kshark.parallel.packed import FLOW_FIELDS, PackedBatch, flow_values, flows_of, pack, unpack
+from kshark.parallel.pool import WINDOW, WorkerPool
 from kshark.parallel.reading import UntilFailure
 
-#: What the other process itself learns about a connection.
+#: Fields of a Flow that the receiving process itself finds out.
 _THEIRS: Final = ("software_name", "software_version")
 
 
-class Passed(NamedTuple):
-    """A batch, and the connections that changed as tuples of their values, pickled at once, since they go on changing."""
+class Forwarded(NamedTuple):
+    """A batch, and the connections that changed, as tuples of their fields; pickled already, since a Flow goes on changing."""
 
-    batch: Carried
+    batch: PackedBatch
     flows: bytes
 
 
-class Relay:
-    """Packs batches for a Follower."""
+class Forwarder:
+    """Packs batches for a Receiver."""
 
     def __init__(self) -> None:
         self._live: dict[int, Flow] = {}
         self._client_sides: dict[int, Side | None] = {}
 
-    def pack(self, events: list[Event]) -> Passed:
-        """The batch as it is now: what becomes of its connections later is in later batches."""
+    def pack(self, events: list[Event]) -> Forwarded:
+        """The batch as it is now; what changes about its connections later comes with later batches."""
         others = [event for event in events if not isinstance(event, Frames)]
         here, live = flows_of(events), self._live
         changed = flows_of(others).keys() | (here.keys() - live.keys())
@@ -46,18 +47,18 @@ class Relay:
             if isinstance(event, Closed):
                 live.pop(event.flow.id, None)
                 self._client_sides.pop(event.flow.id, None)
-        return Passed(carry(events), pickle.dumps([flow_values(flow) for flow in flows], 5))
+        return Forwarded(pack(events), pickle.dumps([flow_values(flow) for flow in flows], 5))
 
 
-class Follower:
-    """The other end of a Relay."""
+class Receiver:
+    """The other end of a Forwarder."""
 
     def __init__(self) -> None:
         self._flows: dict[int, Flow] = {}
 
-    def events(self, passed: Passed) -> list[Event]:
+    def events(self, forwarded: Forwarded) -> list[Event]:
         """The batch as it was packed."""
-        for values in pickle.loads(passed.flows):
+        for values in pickle.loads(forwarded.flows):
             known = self._flows.get(values[0])
             if known is None:
                 self._flows[values[0]] = Flow(*values)
@@ -65,23 +66,23 @@ class Follower:
             for name, value in zip(FLOW_FIELDS, values, strict=True):
                 if name not in _THEIRS:
                     setattr(known, name, value)
-        events = arrived(passed.batch, self._flows)
+        events = unpack(forwarded.batch, self._flows)
         for event in events:
             if isinstance(event, Closed):
                 self._flows.pop(event.flow.id, None)
         return events
 
 
-def followed(crew: Crew, items: Iterable[Any]) -> Iterator[Any]:
-    """What the crew's one process makes of each item, in order. When making items fails, the results of those before come first."""
+def pipelined(pool: WorkerPool, items: Iterable[Any]) -> Iterator[Any]:
+    """What the pool's one process makes of each item, in order. When making items fails, the results of those before come first."""
     under_way = 0
     reading = UntilFailure(items)
     for item in reading:
-        crew.send(0, item)
+        pool.send(0, item)
         under_way += 1
-        while under_way > WINDOW or (under_way and crew.ready(0)):
-            yield crew.receive(0)
+        while under_way > WINDOW or (under_way and pool.ready(0)):
+            yield pool.receive(0)
             under_way -= 1
     for _ in range(under_way):
-        yield crew.receive(0)
+        yield pool.receive(0)
     reading.end()

@@ -1,8 +1,8 @@
-"""What a batch's messages need of the batches before it, read ahead of the processes that decode them.
+"""What decoding a batch needs from the batches before it, found out by the first process before any worker has decoded them.
 
-That is little: the requests that wait for answers, names of topic ids, widths of columns. All headers are read here, since an answer is
-nothing without its request, but only bodies that may teach a name or hold records, and records only of Kafka's own topics: 2.5 us a
-message. (To search the bytes for these topics' names instead of reading bodies took longer: 1.4 ms a MB.)
+It is little: the requests that wait for answers, names of topic ids, widths of columns. All headers are read, since an answer cannot be
+read without its request; bodies only where they may tell a name or hold records, and records only of Kafka's own topics: 2.5 us a
+message. (Searching the bytes for the names of these topics, instead of reading bodies, took longer: 1.4 ms a MB.)
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from kshark.embedded import Embedding
 from kshark.embedded.companions import ordinary
 from kshark.exchange import ExchangeStage, Standing
 from kshark.model import Event, Exchange, Message
-from kshark.parallel.sparing import SparingDecoders, SparingReader, records_of
+from kshark.parallel.selective import LazyReader, SelectiveDecoders, records_of
 from kshark.pipeline import Options
 from kshark.places import Place
 from kshark.registry import Registry
 
-#: Widths of columns once that message was seen.
+#: Takes a message, gives the widths of the printed columns from there on.
 Measure = Callable[[Message], tuple[int, ...]]
 
 
-class Before(NamedTuple):
-    """What a process is told before a batch: where connections stand, the names (id, name, packet) it does not know yet, whether the limit
-    of names was told, and widths of columns."""
+class Context(NamedTuple):
+    """What a worker is told before it decodes a batch.
+
+    The state of the batch's connections; the topic names (id, name, packet) that are new to this worker; whether NAMES_LIMIT was reported;
+    the widths of columns.
+    """
 
     standings: list[tuple[int, Standing]]
     names: list[tuple[str, str, int]]
@@ -36,16 +39,17 @@ class Before(NamedTuple):
     widths: tuple[int, ...] | None
 
 
-class Ahead:
-    """Takes the time line's events batch by batch; between two of them it says what is known.
+class Lookahead:
+    """Takes the time line batch by batch; between two of them `context` says what is known.
 
-    Options are those of the run: what its processes do not open teaches nothing.
+    `options` are those of the run: names in records that the workers do not open must stay unknown here too, or the output would depend
+    on the number of processes. `measure`: how columns grow with a message, where the output has any.
     """
 
     def __init__(self, options: Options, registry: Registry, measure: Measure | None = None) -> None:
         self._registry = registry
-        self._records = SparingReader(opened=options.records, payload=options.payload)
-        self._exchange = ExchangeStage(SparingDecoders(registry, self._records, names=options.embedded), self._records)
+        self._records = LazyReader(opened=options.records, payload=options.payload)
+        self._exchange = ExchangeStage(SelectiveDecoders(registry, self._records, names=options.embedded), self._records)
         self._embedding = Embedding(registry, self._records) if options.embedded else None
         self._measure = measure
         self._widths: tuple[int, ...] | None = None
@@ -55,16 +59,16 @@ class Ahead:
 
     @property
     def names(self) -> int:
-        """How many names are known, those that all know from the start included."""
+        """How many topic names are known, those that every process has from the start included."""
         return 0 if self._embedding is None else len(self._embedding.names.known)
 
-    def before(self, flows: Iterable[int], names: int) -> Before:
-        """For the next batch, which has these connections; of the names those behind the first `names`."""
+    def context(self, flows: Iterable[int], names: int) -> Context:
+        """For the next batch, which has these connections and goes to a worker that knows the first `names` names."""
         standings = [(flow, standing) for flow in flows if (standing := self._exchange.standing(flow)) is not None]
         embedding = self._embedding
         if embedding is None:
-            return Before(standings, [], False, self._widths)
-        return Before(standings, embedding.names.latest(self.names - names), embedding.told_full, self._widths)
+            return Context(standings, [], False, self._widths)
+        return Context(standings, embedding.names.latest(self.names - names), embedding.told_full, self._widths)
 
     def read(self, events: Iterable[Event], since_ns: int) -> None:
         """A batch; messages before `since_ns` are not measured."""
@@ -79,7 +83,7 @@ class Ahead:
                             self._widths = measure(event)
 
     def _learn(self, page: list[Event], embedding: Embedding) -> None:
-        """Most messages have no body here, or records of users' topics."""
+        """Takes the names that a page tells. Most messages have no body here, or records of users' topics."""
         for event in page:
             if type(event) is Message:
                 message: Message | None = event if event.kind == "request" else None

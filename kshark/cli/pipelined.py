@@ -1,4 +1,4 @@
-"""`--jobs` of check and export: what needs all connections in one place is done in a process of its own, behind the one that reads.
+"""`--jobs` of check and export, a pipeline of two processes: the first reads and frames, the other decodes and does all that follows.
 
 More than two processes bring nothing here. Sharing connections out, as read does, would not pay for check: decoding is a fifth of it, and
 sending bodies back takes as long.
@@ -17,7 +17,7 @@ from kshark.cli.check import Checked, Checking
 from kshark.cli.source import Source, is_shown, print_notes
 from kshark.model import Finding
 from kshark.output.notes import Notes
-from kshark.parallel import Crew, Follower, Passed, Relay, followed
+from kshark.parallel import Forwarded, Forwarder, Receiver, WorkerPool, pipelined
 from kshark.pipeline import Back, Options
 
 
@@ -25,16 +25,16 @@ class _Checking:
     """Decodes and analyses batches; None ends the capture."""
 
     def __init__(self, args: Namespace, options: Options) -> None:
-        self._follower = Follower()
+        self._receiver = Receiver()
         self._back = Back(options, registry(args))
         self._checking = Checking(args)
         self._notes = Notes()
 
-    def take(self, passed: Passed | None) -> tuple[Checked, Notes] | int:
+    def take(self, forwarded: Forwarded | None) -> tuple[Checked, Notes] | int:
         """The number of messages so far; at the end what was found."""
-        if passed is None:
+        if forwarded is None:
             return self._checking.close(), self._notes
-        for page in self._back.feed(self._follower.events(passed)):
+        for page in self._back.feed(self._receiver.events(forwarded)):
             self._notes.add(page)
             self._checking.page(page)
         return self._notes.messages
@@ -42,14 +42,14 @@ class _Checking:
 
 def analysed(source: Source, args: Namespace) -> Checked:
     """What a check finds in the capture."""
-    relay = Relay()
+    forwarder = Forwarder()
 
-    def items() -> Iterator[Passed | None]:
-        yield from map(relay.pack, source.framed())
+    def items() -> Iterator[Forwarded | None]:
+        yield from map(forwarder.pack, source.framed())
         yield None
 
-    with Crew(1, partial(_Checking, args, source.options)) as crew:
-        for told in followed(crew, items()):
+    with WorkerPool(1, partial(_Checking, args, source.options)) as pool:
+        for told in pipelined(pool, items()):
             if isinstance(told, tuple):
                 checked: Checked = told[0]
                 source.notes = told[1]
@@ -59,10 +59,10 @@ def analysed(source: Source, args: Namespace) -> Checked:
 
 
 class _Batch(NamedTuple):
-    """A batch of a capture and the findings proved meanwhile; `passed` None ends the capture, of which `capture` is the number."""
+    """A batch of a capture and the findings proved meanwhile; `forwarded` None ends the capture, of which `capture` is the number."""
 
     capture: int
-    passed: Passed | None
+    forwarded: Forwarded | None
     findings: list[Finding]
     begin_ns: int
 
@@ -85,15 +85,15 @@ class _Exporting:
             return self._writer.close()
         if batch.capture > self._capture:
             self._begin(batch.capture)
-        for page in [] if batch.passed is None else self._back.feed(self._follower.events(batch.passed)):
+        for page in [] if batch.forwarded is None else self._back.feed(self._receiver.events(batch.forwarded)):
             self._notes.add(page)
             self._writer.page(event for event in page if is_shown(event, batch.begin_ns))
         self._writer.findings(batch.findings)
-        return self._notes if batch.passed is None else self._notes.messages
+        return self._notes if batch.forwarded is None else self._notes.messages
 
     def _begin(self, capture: int) -> None:
         self._capture = capture
-        self._follower = Follower()
+        self._receiver = Receiver()
         self._back = Back(self._options, registry(self._args))
         self._notes = Notes()
         self._writer.begin()
@@ -106,9 +106,9 @@ def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
     """
     rows: dict[str, int] = {}
     files = [list(source.files) for source in captures]
-    with Crew(1, partial(_Exporting, args, files, captures[0].options)) as crew:
+    with WorkerPool(1, partial(_Exporting, args, files, captures[0].options)) as pool:
         ended = iter(captures)
-        for told in followed(crew, _batches(captures, args)):
+        for told in pipelined(pool, _batches(captures, args)):
             if isinstance(told, dict):
                 rows = told
             elif isinstance(told, Notes):
@@ -120,11 +120,11 @@ def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
 
 def _batches(captures: Iterable[Source], args: Namespace) -> Iterator[_Batch | None]:
     for index, source in enumerate(captures):
-        relay, analyzer = Relay(), Analyzer()
+        forwarder, analyzer = Forwarder(), Analyzer()
         back = Back(Options(records=False, bodies=APIS), registry(args))
         for events in source.framed():
-            passed = relay.pack(events)
+            forwarded = forwarder.pack(events)
             found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
-            yield _Batch(index, passed, [*filter(source.shows, found)], source.begin_ns)
+            yield _Batch(index, forwarded, [*filter(source.shows, found)], source.begin_ns)
         yield _Batch(index, None, [*filter(source.shows, analyzer.close())], source.begin_ns)
     yield None

@@ -19,7 +19,7 @@ from kshark import limits
 from kshark.model import Event, Message, PacketBatch
 from kshark.output.notes import Notes
 from kshark.output.spans import plain
-from kshark.parallel import ALWAYS, Ahead, Turns, Worker
+from kshark.parallel import ALWAYS, Lookahead, Scheduler, Worker
 from kshark.pipeline import Back, Front, Options
 from tests.embedding import REGISTRY, batch_of, numbered, prefixed, request_frame, response_frame
 from tests.packets import Packet, Tcp, Wire, batch
@@ -52,7 +52,7 @@ class Bodies:
     def widths(self, widths: tuple[int, ...]) -> None:
         raise AssertionError("nobody measures")
 
-    def made(self) -> list[bytes]:
+    def rendered(self) -> list[bytes]:
         made, self._made = self._made, []
         return made
 
@@ -94,7 +94,7 @@ def alone(batches: Iterable[PacketBatch], options: Options) -> Said:
         for page in back.feed(events):
             notes.add(page)
             bodies.page(page, ALWAYS)
-    return bodies.made(), [plain(line) for line in notes.lines()]
+    return bodies.rendered(), [plain(line) for line in notes.lines()]
 
 
 def together(batches: Iterable[PacketBatch], options: Options, random: Random) -> Said:
@@ -102,7 +102,7 @@ def together(batches: Iterable[PacketBatch], options: Options, random: Random) -
     notes = Notes()
     crowd: Any = Crowd(random.choice((1, 2)), options, random)
     own = Worker(Back(options, REGISTRY), Bodies())
-    run = Turns(crowd, own, Ahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
+    run = Scheduler(crowd, own, Lookahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
     return [message for made in run for message in made], [plain(line) for line in notes.lines()]
 
 
@@ -164,7 +164,7 @@ def cut(wire: Wire) -> list[list[Packet]]:
 
 
 def both(wire: Wire, options: Options = ASKED[0]) -> list[dict[str, Any]]:
-    """The messages, of which both ways say the same."""
+    """The messages; one process and several say the same of them."""
     batches = apart(*cut(wire))
     said = together(batches, options, Random(1))
     assert said == alone(batches, options)

@@ -1,4 +1,4 @@
-"""Bodies and records that are read only where they may teach names of topic ids."""
+"""Decoders for looking ahead: bodies and records are read only where they may tell the names of topic ids."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kshark.registry import Registry
 from kshark.schema import Layout
 
 
-class Unread(RecordsField):
-    """Records that are opened when it turns out that they teach."""
+class Unopened(RecordsField):
+    """Records that may be opened later: where they are in the buffer."""
 
     buffer: bytes = b""
     start: int = 0
@@ -26,27 +26,27 @@ class Unread(RecordsField):
     aligned: bool = True
 
 
-class SparingReader(RecordsReader):
-    """Leaves records where they lie."""
+class LazyReader(RecordsReader):
+    """Opens no records until `open` is called for a message."""
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True) -> RecordsField:
-        return Unread(end - start, UNSET, UNSET, buffer, start, end, aligned)
+        return Unopened(end - start, UNSET, UNSET, buffer, start, end, aligned)
 
     def open(self, message: Message, fields: Iterable[Any]) -> None:
-        """Opens those of a message, as far as anybody asked for records at all."""
+        """Opens these records of a message, as far as the run's options ask for records at all."""
         for field in fields:
-            if isinstance(field, Unread):
+            if isinstance(field, Unopened):
                 opened = super().__call__(field.buffer, field.start, field.end, field.aligned)
                 field.batches, field.partial_bytes = opened.batches, opened.partial_bytes
         self.claim(message)
         self.fill()
 
 
-class SparingDecoders(Decoders):
-    """Reads a body where it may teach, or hold records that do, or the stages look into it themselves.
+class SelectiveDecoders(Decoders):
+    """Reads a body where it, or records in it, may pair a topic id with its name, or where the stages look into it themselves.
 
-    Of a request by which its answer's bytes are read only the fields are kept that say so, as a dict. `names`: whether names are of use;
-    without, no body is read for them.
+    How some answers' bytes are read depends on fields of their request: of such requests only these fields are kept, as a dict. `names`:
+    whether topic names are wanted; without, no body is read for them.
     """
 
     def __init__(self, registry: Registry, records: RecordsReader, *, names: bool) -> None:
@@ -78,7 +78,7 @@ class SparingDecoders(Decoders):
         return body
 
     def _is_read(self, key: int, kind: str) -> bool:
-        """Whether a body may teach: by ids and names in it or in what its bytes hold, or by records."""
+        """Whether a body may pair ids with names: in its own fields, in structures inside its bytes, or in its records."""
         api = self._registry.api(key)
         if api is None or not self._names:
             return False
@@ -94,7 +94,7 @@ def records_of(registry: Registry, message: Message) -> list[Place]:
 
 
 def _passed_over(body: Body) -> Body:
-    """Whether it fits to its end can still be asked."""
+    """The body left unread; `exactly` still tells whether it is well formed."""
     return Body(_not_read, body.exactly)
 
 
@@ -103,7 +103,7 @@ def _not_read(_: bytes, at: int, end: int) -> tuple[Any, int]:
 
 
 def _asked_by_answers(places: Iterable[Place]) -> tuple[str, ...]:
-    """The fields that decide what an answer's bytes are; its request may have them. Records are told by their own topic."""
+    """The fields by which an answer's bytes are understood; its request may hold them. What records hold depends on their topic only."""
     names: list[str] = []
     for place in places:
         if not _logs(place):
