@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from kshark.analysis import Analyzer
+from kshark.analysis import Analyzer, in_packet_order
 from kshark.capture import open_captures
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import Engine, Options
 
 
-def pages(paths: tuple[str | Path, ...], options: Options | None = None) -> Iterator[list[Event]]:
+def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
     """Everything that happens in the captures, as one capture, in pages of the one time line."""
-    engine = Engine(options)
-    for item in open_captures(list(paths)):
-        yield from engine.feed(item)
-    yield from engine.close()
+    return Engine(options).pages(open_captures(list(paths)))
+
+
+def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[Finding]]]:
+    """Each page with the findings proved by then; at the end an empty one with those that the capture's end proves."""
+    analyzer = Analyzer()
+    for page in pages:
+        yield page, analyzer.page(page)
+    yield [], [*analyzer.close()]
 
 
 def read(*paths: str | Path, records: bool = True, payload: bool = True, dissectors: Iterable[str | Path] = ()) -> Iterator[Message]:
@@ -35,7 +40,4 @@ def read(*paths: str | Path, records: bool = True, payload: bool = True, dissect
 
 def check(*paths: str | Path) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
-    analyzer = Analyzer()
-    found = [finding for page in pages(paths, Options(records=False)) for finding in analyzer.page(page)]
-    found += analyzer.close()
-    yield from sorted(found, key=lambda finding: (finding.packet, finding.code))
+    yield from in_packet_order(finding for _, found in analysed(pages(paths, Options(records=False))) for finding in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,12 @@ class Front:
         self.link = Link(exact=options.exact)
         self.framing = Framing(registry.knows, options.kafka_ports, exact=options.exact)
 
+    def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
+        """The time line of a whole capture: a batch for each item, and one when the capture ends."""
+        for item in items:
+            yield self.feed(item)
+        yield self.close()
+
     def feed(self, item: PacketBatch | Weird) -> list[Event]:
         if isinstance(item, Weird):
             self.framing.tell([item])
@@ -60,7 +67,7 @@ class Front:
 
 
 class Back:
-    """The stages for which connections are apart: frames and events to pages, lists of events in time line order."""
+    """The stages for which connections are apart: batches of the time line to pages, lists of events with their messages decoded."""
 
     def __init__(self, options: Options, registry: Registry) -> None:
         records = make_reader(options.records, options.payload, exact=options.exact)
@@ -71,11 +78,21 @@ class Back:
 
             self.embedding = Embedding(registry, records)
 
+    @property
+    def names(self) -> TopicNames | None:
+        """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
+        return None if self.embedding is None else self.embedding.names
+
     def resume(self, standings: Iterable[tuple[Flow, Standing]]) -> None:
         """The frames before were decoded elsewhere; these connections go on from where they stand, all others are new."""
         self._exchange.resume(standings)
 
+    def pages(self, batches: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
+        """The pages of a whole time line."""
+        return chain.from_iterable(map(self.feed, batches))
+
     def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        """The pages of one batch."""
         pages = self._pages(events)
         return pages if self.embedding is None else map(self.embedding.open, pages)
 
@@ -86,22 +103,17 @@ class Back:
 
 
 class Engine:
-    """All stages of one capture. `feed` takes what a capture source yields, gives pages: lists of events in time line order."""
+    """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line order.
+
+    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way.
+    """
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
         self.front = Front(asked, registry)
         self.back = Back(asked, registry)
-        self.link = self.front.link
 
-    @property
-    def names(self) -> TopicNames | None:
-        """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
-        return None if self.back.embedding is None else self.back.embedding.names
-
-    def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
-        return self.back.feed(self.front.feed(item))
-
-    def close(self) -> Iterator[list[Event]]:
-        return self.back.feed(self.front.close())
+    def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
+        """The pages of a whole capture; an item is taken when the pages of those before it were."""
+        return self.back.pages(self.front.batches(items))

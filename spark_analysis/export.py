@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kshark.analysis import Analyzer
 from kshark.errors import Error, UnreadableInput
+from kshark.face import analysed, pages
 from kshark.output.parquet import TableFiles, prepare, write_manifest
 from kshark.pipeline import Options
 from kshark.tables import Rows
 from kshark.tables.captures import capture_names
-from spark_analysis.shard import sharded_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,10 +64,9 @@ def _writer(captures: Sequence[Sequence[str]], folder: Path, options: Options, r
 
 def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Options, records: bool) -> dict[str, int]:
     """One capture's part of every table."""
-    tables, rows, analyzer = TableFiles(folder, records=records, part=part), Rows(name, records=records), Analyzer()
-    for page in sharded_pages(files, options, 0, 1):
+    tables, rows = TableFiles(folder, records=records, part=part), Rows(name, records=records)
+    for page, findings in analysed(pages(files, options)):
         tables.add(rows.page(page))
-        tables.add(rows.page(analyzer.page(page)))
-    tables.add(rows.page(analyzer.close()))
+        tables.add(rows.page(findings))
     tables.add(rows.rest())
     return tables.close()

@@ -241,17 +241,12 @@ def events(talk: Conversation | Thinned, options: Options | None = None, batch_s
     import numpy as np
 
     rows = talk.packets()
-    engine = Engine(options)
-    out: list[Event] = []
+    batches = []
     for at in range(0, len(rows), batch_size):
         some = rows[at : at + batch_size]
-        packets = batch([p for _, p in some])
-        packets.number = np.array([n for n, _ in some], np.int64)
-        for page in engine.feed(packets):
-            out.extend(page)
-    for page in engine.close():
-        out.extend(page)
-    return out
+        batches.append(batch([p for _, p in some]))
+        batches[-1].number = np.array([n for n, _ in some], np.int64)
+    return [event for page in Engine(options).pages(batches) for event in page]
 
 
 def findings(talk: Conversation | Thinned) -> list[Finding]:

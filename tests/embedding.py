@@ -91,7 +91,7 @@ def exchange(tcp: Tcp, key: int, version: int, asked: dict[str, Any], answer: di
 def events(wire: Wire, **options: Any) -> list[Event]:
     """What the engine makes of the packets, for a consumer that shows bodies."""
     engine = Engine(Options(**{"embedded": True, **options}))
-    return [event for page in (*engine.feed(batch(wire.packets)), *engine.close()) for event in page]
+    return [event for page in engine.pages([batch(wire.packets)]) for event in page]
 
 
 def messages(wire: Wire, **options: Any) -> list[Message]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -108,13 +109,8 @@ def every_removal(whole: Whole) -> Iterator[tuple[str, Mask]]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
-def events_of(batches: Iterator[PacketBatch]) -> Iterator[Event]:
-    engine = Engine(Options(records=False))
-    for item in batches:
-        for page in engine.feed(item):
-            yield from page
-    for page in engine.close():
-        yield from page
+def events_of(batches: Iterable[PacketBatch]) -> Iterator[Event]:
+    return chain.from_iterable(Engine(Options(records=False)).pages(batches))
 
 
 def findings_of(whole: Whole, keep: Mask) -> list[Finding]:

@@ -6,10 +6,10 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from kshark.analysis import Analyzer
 from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
+from kshark.face import analysed
 from kshark.output.units import counted
 from kshark.pipeline import Options
 from kshark.records import Opening
@@ -62,9 +62,6 @@ def run(args: Namespace) -> int:
 
 def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
     writer.begin()
-    analyzer = Analyzer()
-    for page in source:
-        findings = analyzer.page(page)
+    for page, findings in analysed(source):
         writer.page(filter(source.shows, page) if args.since else page)
         writer.findings(filter(source.shows, findings))
-    writer.findings(filter(source.shows, analyzer.close()))

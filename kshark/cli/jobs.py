@@ -104,5 +104,4 @@ def printed(source: Source, args: Namespace, sink: Sink) -> Generator[memoryview
 
 def _worker(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
     back = Back(options, registry(args))
-    names = None if back.embedding is None else back.embedding.names
-    return Worker(back, Pieces(args, stream(), names, file))
+    return Worker(back, Pieces(args, stream(), back.names, file))

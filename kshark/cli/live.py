@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kshark.analysis import Analyzer
@@ -14,7 +14,7 @@ from kshark.cli.check import add_selection, selection, show, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.errors import UsageError
-from kshark.model import Event, Finding, Message
+from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.findings import Tally
 from kshark.output.notes import Notes
@@ -55,20 +55,24 @@ def run(args: Namespace) -> int:
     shown = not args.quiet
     options = Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown)
     engine = Engine(options, registry(args))
-    talk = _Talk(args, sink, printing(args, sink)(engine.names), engine.names)
+    names = engine.back.names
+    talk = _Talk(args, sink, printing(args, sink)(names), names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
         print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
     packets = 0
-    try:
+
+    def items() -> Iterator[PacketBatch | Weird]:
+        nonlocal packets
         for item in capture:
-            packets += len(getattr(item, "number", ()))
-            for page in engine.feed(item):
-                talk.page(page)
+            packets += len(item.number) if isinstance(item, PacketBatch) else 0
+            yield item
             if talk.enough:
-                break
-        for page in engine.close():
+                return
+
+    try:
+        for page in engine.pages(items()):
             talk.page(page)
     finally:
         capture.close()

@@ -68,29 +68,30 @@ class Source:
     @property
     def names(self) -> TopicNames | None:
         """Names of topic ids, as they come to be known; None where nobody asked for them."""
-        return None if self._back.embedding is None else self._back.embedding.names
+        return self._back.names
 
     def __iter__(self) -> Iterator[list[Event]]:
-        for events in self.framed():
-            yield from map(self._noted, self._back.feed(events))
+        return map(self._noted, self._back.pages(self.framed()))
 
     def framed(self) -> Iterator[list[Event]]:
         """The time line before anything is decoded, batch by batch."""
-        captures = open_captures(self.files)
-        self.locate = captures.numbering.locate if len(captures.names) > 1 else None
-        front = Front(self.options, self._registry)
         try:
-            for item in captures:
-                part = self._period.clip(item) if isinstance(item, PacketBatch) else item
-                if part is not None:
-                    self.packets += len(part.number) if isinstance(part, PacketBatch) else 0
-                    yield front.feed(part)
-                self._progress.show(self.packets, self.notes.messages, captures.bytes_read, captures.bytes_total)
-                if self._period.over:
-                    break
-            yield front.close()
+            yield from Front(self.options, self._registry).batches(self._items())
         finally:
             self._progress.clear()
+
+    def _items(self) -> Iterator[PacketBatch | Weird]:
+        """What the files hold of the period."""
+        captures = open_captures(self.files)
+        self.locate = captures.numbering.locate if len(captures.names) > 1 else None
+        for item in captures:
+            part = self._period.clip(item) if isinstance(item, PacketBatch) else item
+            if part is not None:
+                self.packets += len(part.number) if isinstance(part, PacketBatch) else 0
+                yield part
+            self._progress.show(self.packets, self.notes.messages, captures.bytes_read, captures.bytes_total)
+            if self._period.over:
+                return
 
     def _noted(self, page: list[Event]) -> list[Event]:
         """The page, counted; of several files its messages say which one they came from."""

@@ -82,6 +82,4 @@ def frame(message: bytes) -> bytes:
 
 
 def messages(wire: Wire) -> list[Message]:
-    engine = Engine()
-    pages = [*engine.feed(batch(wire.packets)), *engine.close()]
-    return [event for page in pages for event in page if isinstance(event, Message)]
+    return [event for page in Engine().pages([batch(wire.packets)]) for event in page if isinstance(event, Message)]

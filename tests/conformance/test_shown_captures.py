@@ -42,10 +42,9 @@ class Told:
 @cache
 def told(capture: str) -> Told:
     engine = Engine(Options(embedded=True))
-    pages = [page for item in open_captures([shared("captures", "kafka-4", f"{capture}.pcap")]) for page in engine.feed(item)]
-    pages += engine.close()
-    assert engine.names is not None
-    return Told([event for page in pages for event in page if isinstance(event, Message)], engine.names)
+    pages = engine.pages(open_captures([shared("captures", "kafka-4", f"{capture}.pcap")]))
+    assert engine.back.names is not None
+    return Told([event for page in pages for event in page if isinstance(event, Message)], engine.back.names)
 
 
 def opened(value: Any) -> Iterator[dict[str, Any]]:

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from kshark.capture import open_captures
 from kshark.codec import plain
 from kshark.codec.primitives import uuid_bytes
 from kshark.codec.shapes import Shape, Slot, shape_of
 from kshark.codec.writer import uvarint_bytes
+from kshark.face import pages
 from kshark.model import Exchange, Message
-from kshark.pipeline import Engine, Options
+from kshark.pipeline import Options
 from kshark.registry import Registry
 from kshark.schema import FIXED
 
@@ -75,9 +75,7 @@ def _is_same(message: Message, direction: str, shown: dict[str, str]) -> bool:
 
 
 def _messages(capture: Path) -> Iterator[Message]:
-    engine = Engine(Options(records=False))
-    pages = [page for item in open_captures([capture]) for page in engine.feed(item)]
-    for event in (event for page in (*pages, *engine.close()) for event in page):
+    for event in (event for page in pages([capture], Options(records=False)) for event in page):
         if isinstance(event, Exchange):
             yield from (message for message in (event.request, event.response) if message is not None and message.body is not UNSET)
 

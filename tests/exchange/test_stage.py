@@ -44,13 +44,11 @@ class Talk:
         self.tcp = Tcp(self.wire).open()
 
     def events(self, *, lost: tuple[int, ...] = (), options: Options | None = None) -> list[Event]:
-        engine = Engine(options)
         whole = batch(self.wire.packets)
         keep = [n for n in range(len(self.wire.packets)) if n + 1 not in lost]
         thinned = batch([self.wire.packets[n] for n in keep])
         thinned.number = whole.number[keep]
-        pages = [*engine.feed(thinned), *engine.close()]
-        return [event for page in pages for event in page]
+        return [event for page in Engine(options).pages([thinned]) for event in page]
 
     def messages(self, **how: Any) -> list[Message]:
         return [event for event in self.events(**how) if isinstance(event, Message)]

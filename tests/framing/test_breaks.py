@@ -19,9 +19,7 @@ EVERY_PACKET = [1] * 99
 
 
 def events(packets: list[Packet], sizes: list[int]) -> list[Event]:
-    engine = Engine()
-    pages = [page for part in batches(packets, sizes) for page in engine.feed(part)] + list(engine.close())
-    return [event for page in pages for event in page]
+    return [event for page in Engine().pages(batches(packets, sizes)) for event in page]
 
 
 @pytest.mark.parametrize("sizes", [[5], [5, 1], [5, 4], EVERY_PACKET])
@@ -129,7 +127,7 @@ def test_messages_wait_for_a_hole_until_they_are_too_many_bytes(monkeypatch: pyt
         other.broker(answer(number))
     engine = Engine()
 
-    pages = [page for part in batches(wire.packets, [10] * 99) for page in engine.feed(part)]
+    pages = [page for part in batches(wire.packets, [10] * 99) for page in engine.back.feed(engine.front.feed(part))]
 
     seen = [one.correlation_id for page in pages for one in page if isinstance(one, Message) and one.flow == 1 and one.kind == "request"]
     assert 30 < len(seen) == len(set(seen))

@@ -27,9 +27,8 @@ class Books:
 
     def __init__(self, batches: list[PacketBatch]) -> None:
         engine = Engine(Options(records=False, bodies=frozenset()))
-        events = [event for item in batches for page in engine.feed(item) for event in page]
-        events += [event for page in engine.close() for event in page]
-        self.link = engine.link
+        events = [event for page in engine.pages(batches) for event in page]
+        self.link = engine.front.link
         self.flows: list[Flow] = [event.flow for event in events if isinstance(event, Closed)]
         self.in_messages: Counter[int] = Counter()
         self.passed_over: Counter[int] = Counter()

@@ -98,6 +98,6 @@ def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(na
 def shown(batches: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:
     """Messages as a consumer that shows bodies has them, and the topics' names in the end."""
     engine = Engine(Options(embedded=True))
-    pages = [*(page for item in batches for page in engine.feed(item)), *engine.close()]
-    assert engine.names is not None
-    return [msgspec.json.encode(event) for page in pages for event in page if isinstance(event, Message)], engine.names.known
+    told = [msgspec.json.encode(event) for page in engine.pages(batches) for event in page if isinstance(event, Message)]
+    assert engine.back.names is not None
+    return told, engine.back.names.known

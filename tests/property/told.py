@@ -13,9 +13,7 @@ from kshark.pipeline import Engine, Options
 
 def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
     """What a run says of the packets, in its order; then what is known of each flow in the end."""
-    engine = Engine(options)
-    events = [event for item in batches for page in engine.feed(item) for event in page]
-    events += [event for page in engine.close() for event in page]
+    events = [event for page in Engine(options).pages(batches) for event in page]
     flows = {event.flow.id: event.flow for event in events if isinstance(event, Opened)}
     return [*map(_of, events), *map(_of_flow, flows.values())]
 

@@ -14,19 +14,15 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from kshark import face
 from kshark.anomaly import CATALOGUE
-from kshark.capture import open_captures
 from kshark.model import Message
-from kshark.pipeline import Engine
 from kshark.records import Record, RecordsField
 from tests.shared import shared
 
 
 def pages(*parts: str) -> Iterator[list[Any]]:
-    engine = Engine()
-    for item in open_captures([shared("captures", *parts)]):
-        yield from engine.feed(item)
-    yield from engine.close()
+    return face.pages([shared("captures", *parts)])
 
 
 def fields(value: Any, partition: int | None = None) -> Iterator[tuple[int | None, RecordsField]]:

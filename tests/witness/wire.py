@@ -62,14 +62,12 @@ class Wire:
 
 
 def wire_of(capture: Path) -> Wire:
-    wire, engine = Wire(), Engine(Options(records=False))
-    pages = []
-    for item in open_captures([capture]):
+    wire, items = Wire(), [*open_captures([capture])]
+    for item in items:
         if isinstance(item, PacketBatch):
             wire.first_ms = min(wire.first_ms, int(item.time_ns.min()) / 1e6)
             wire.last_ms = max(wire.last_ms, int(item.time_ns.max()) / 1e6)
-        pages += list(engine.feed(item))
-    for event in (event for page in (*pages, *engine.close()) for event in page):
+    for event in (event for page in Engine(Options(records=False)).pages(items) for event in page):
         match event:
             case Closed():
                 wire.closed[event.flow.id] = event
