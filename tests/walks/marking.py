@@ -1,0 +1,156 @@
+"""What kshark says of a walk beside what the walker knew of each step."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kshark
+from kshark.model import Finding, Witness
+from tests.shared import SHARED
+
+WALKS = SHARED / "captures" / "walks"
+REFUSED = (122, 123)
+
+#: A request: the packet with which it was complete, and its correlation id (ports come again).
+Place = tuple[int | None, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A share request of a walk, as the walker knew it. `causes`, `first`, `provable`: of a refusal only."""
+
+    place: Place
+    sent: str
+    epoch: int
+    error_code: int | None
+    packet: int | None
+    clean: bool
+    causes: frozenset[str]
+    first: frozenset[str]
+    provable: bool
+
+    @property
+    def refused(self) -> bool:
+        return self.error_code in REFUSED
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A refusal explained by a cause that it does not have."""
+
+    step: Step
+    said: Finding
+
+    @property
+    def kind(self) -> str:
+        return f"{' or '.join(sorted(self.step.first))} -> {self.said.cause}"
+
+
+@dataclass
+class Marks:
+    """How the findings of one walk compare with what the walker knew."""
+
+    steps: int = 0
+    refused: int = 0
+    provable: int = 0
+    right: int = 0
+    #: Of those that are right, how many say the likeliest cause.
+    first: int = 0
+    unknown: list[Step] = field(default_factory=list)
+    unknown_unprovable: int = 0
+    wrong: list[Wrong] = field(default_factory=list)
+    #: Causes that contradict the walker where it says itself that the packets need not prove any.
+    wrong_unprovable: list[Wrong] = field(default_factory=list)
+    #: Causes named where the walker had lost the session and knew none.
+    beyond: int = 0
+    #: Refusals with no finding that names a cause, or several.
+    uncaused: list[tuple[Step, int]] = field(default_factory=list)
+    #: Violations at requests with which nothing was wrong; going on after a refusal (NO_RECOVERY) is no matter of the request.
+    accused: list[Finding] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+
+
+def steps_of(capture: Path) -> list[Step]:
+    """The walk's steps, none where nobody wrote them down."""
+    path = capture.with_suffix(".expected.json")
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["steps"] if path.exists() else []
+    return [
+        Step(
+            place=(row["request_packet"], row["correlation_id"]),
+            sent=f"{row['api']} {row['sent']}",
+            epoch=row["epoch"],
+            error_code=row["error_code"],
+            packet=row["response_packet"] or row["request_packet"],
+            clean=row["clean"],
+            causes=frozenset(row.get("causes", ())),
+            first=frozenset(row.get("first_cause", ())),
+            provable=row.get("provable", False),
+        )
+        for row in rows
+    ]
+
+
+def accused(finding: Finding) -> Witness | None:
+    """The exchange that a finding is about: the one it stands at, else the last that it names."""
+    at = [w for w in finding.witness if w.flow == finding.flow and finding.packet in (w.response_packet, w.request_packet)]
+    named = at or finding.witness
+    return named[-1] if named else None
+
+
+def place_of(finding: Finding) -> Place | None:
+    about = accused(finding)
+    return None if about is None else (about.request_packet, about.correlation_id)
+
+
+def mark(capture: Path) -> Marks:
+    return compare(steps_of(capture), kshark.check(capture))
+
+
+def compare(steps: list[Step], findings: Iterable[Finding]) -> Marks:
+    at: dict[Place | None, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        at[place_of(finding)].append(finding)
+    by_place = {step.place: step for step in steps}
+    if len(by_place) < len(steps):
+        raise ValueError("two steps at one request")
+    marks = Marks(len(steps))
+    for step in steps:
+        if step.refused:
+            _weigh(marks, step, [finding for finding in at[step.place] if finding.cause is not None])
+    for place, found in at.items():
+        about = None if place is None else by_place.get(place)
+        for finding in found:
+            if finding.verdict != "violation" or (about is not None and about.refused and finding.cause is not None):
+                continue
+            if about is not None and about.clean and finding.code != "NO_RECOVERY":
+                marks.accused.append(finding)
+            else:
+                marks.others[finding.code] += 1
+    return marks
+
+
+def _weigh(marks: Marks, step: Step, caused: list[Finding]) -> None:
+    """One refusal: right, unknown, wrong, or not explained exactly once."""
+    marks.refused += 1
+    marks.provable += step.provable
+    if len(caused) != 1:
+        marks.uncaused.append((step, len(caused)))
+        return
+    (said,) = caused
+    if said.verdict == "unknown":
+        if step.provable:
+            marks.unknown.append(step)
+        else:
+            marks.unknown_unprovable += 1
+    elif step.causes <= {"unknown"}:
+        marks.beyond += 1
+    elif said.cause not in step.causes:
+        (marks.wrong if step.provable else marks.wrong_unprovable).append(Wrong(step, said))
+    elif step.provable:
+        marks.right += 1
+        marks.first += said.cause in step.first
