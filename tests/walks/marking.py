@@ -10,21 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import kshark
-from kshark.model import Finding, Witness
+from kshark.model import Finding
 from tests.shared import SHARED
+from tests.thinning import accused
 
 WALKS = SHARED / "captures" / "walks"
 REFUSED = (122, 123)
 
 #: A request: the packet with which it was complete, and its correlation id (ports come again).
-Place = tuple[int | None, int]
+Request = tuple[int | None, int]
 
 
 @dataclass(frozen=True)
 class Step:
     """A share request of a walk, as the walker knew it. `causes`, `first`, `provable`: of a refusal only."""
 
-    place: Place
+    request: Request
+    client_port: int
     sent: str
     epoch: int
     error_code: int | None
@@ -81,7 +83,8 @@ def steps_of(capture: Path) -> list[Step]:
     rows: list[dict[str, Any]] = json.loads(path.read_text())["steps"] if path.exists() else []
     return [
         Step(
-            place=(row["request_packet"], row["correlation_id"]),
+            request=(row["request_packet"], row["correlation_id"]),
+            client_port=row["client_port"],
             sent=f"{row['api']} {row['sent']}",
             epoch=row["epoch"],
             error_code=row["error_code"],
@@ -95,14 +98,7 @@ def steps_of(capture: Path) -> list[Step]:
     ]
 
 
-def accused(finding: Finding) -> Witness | None:
-    """The exchange that a finding is about: the one it stands at, else the last that it names."""
-    at = [w for w in finding.witness if w.flow == finding.flow and finding.packet in (w.response_packet, w.request_packet)]
-    named = at or finding.witness
-    return named[-1] if named else None
-
-
-def place_of(finding: Finding) -> Place | None:
+def _request(finding: Finding) -> Request | None:
     about = accused(finding)
     return None if about is None else (about.request_packet, about.correlation_id)
 
@@ -112,18 +108,18 @@ def mark(capture: Path) -> Marks:
 
 
 def compare(steps: list[Step], findings: Iterable[Finding]) -> Marks:
-    at: dict[Place | None, list[Finding]] = defaultdict(list)
+    at: dict[Request | None, list[Finding]] = defaultdict(list)
     for finding in findings:
-        at[place_of(finding)].append(finding)
-    by_place = {step.place: step for step in steps}
-    if len(by_place) < len(steps):
+        at[_request(finding)].append(finding)
+    by_request = {step.request: step for step in steps}
+    if len(by_request) < len(steps):
         raise ValueError("two steps at one request")
     marks = Marks(len(steps))
     for step in steps:
         if step.refused:
-            _weigh(marks, step, [finding for finding in at[step.place] if finding.cause is not None])
-    for place, found in at.items():
-        about = None if place is None else by_place.get(place)
+            _weigh(marks, step, [finding for finding in at[step.request] if finding.cause is not None])
+    for request, found in at.items():
+        about = None if request is None else by_request.get(request)
         for finding in found:
             if finding.verdict != "violation" or (about is not None and about.refused and finding.cause is not None):
                 continue

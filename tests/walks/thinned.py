@@ -1,0 +1,174 @@
+"""Prints what missing packets add: `python -m tests.walks.thinned [--variants N] [--seed N] [-v] [PCAP...]`.
+
+Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the whole does not have.
+Without names: every recorded variant of the shared folder, then all its walks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from multiprocessing import Pool
+from pathlib import Path
+from random import Random
+
+from kshark.model import Finding, PacketBatch
+from tests.packets import Packet, pcap
+from tests.thinning import Loss, Mask, Whole, accused, added, findings_in, findings_of, place_of, removals
+from tests.walks.marking import WALKS, steps_of
+
+#: Recorded variants, each named after its walk.
+THINNED = WALKS / "thinned"
+PROCESSES = 2
+_COLUMNS = "{:<36}{:>9}{:>11}{:>7}  {}"
+
+
+@dataclass(frozen=True)
+class Added:
+    """A variant of a capture and the violations that it has and the whole has not."""
+
+    index: int
+    words: str
+    found: list[Finding]
+    #: What the whole says at the same exchanges.
+    whole: list[str]
+
+
+@dataclass
+class Report:
+    """Variants of one capture."""
+
+    variants: int = 0
+    added: list[Added] = field(default_factory=list)
+
+    @property
+    def codes(self) -> Counter[str]:
+        return Counter(finding.code for it in self.added for finding in it.found)
+
+
+def losses(whole: Whole, seed: int, count: int) -> Iterator[Loss]:
+    """The seeded variants of a capture: a quarter miss a single packet, the others go round the kinds of loss."""
+    return islice(removals(whole, Random(seed), singles=count // 4, others=count), count)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A capture, what is found in it, and where a walker stood by, which causes it allows."""
+
+    whole: Whole
+    found: list[Finding]
+    causes: dict[tuple[str, int], frozenset[str]]
+
+    def added(self, thinned: Iterable[Finding]) -> list[Finding]:
+        return added(self.found, thinned, self._allows)
+
+    def _allows(self, finding: Finding) -> bool:
+        about = accused(finding)
+        causes = None if about is None else self.causes.get((finding.client.rsplit(":", 1)[1], about.correlation_id))
+        return causes is None or "unknown" in causes or finding.cause in causes
+
+    def there(self, findings: Iterable[Finding]) -> list[str]:
+        """What the whole says at the exchanges of these findings."""
+        places = set(map(place_of, findings))
+        return [f"{it.code} ({it.verdict}, {it.cause})" for it in self.found if place_of(it) in places]
+
+
+@cache
+def known(capture: Path) -> Known:
+    whole = Whole.load(capture)
+    causes: dict[tuple[str, int], frozenset[str]] = {}
+    for step in steps_of(capture):
+        key = str(step.client_port), step.request[1]
+        causes[key] = causes.get(key, frozenset()) | step.causes
+    return Known(whole, findings_of(whole, whole.everything()), causes)
+
+
+def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Added]:
+    """The variants that add a violation."""
+    it = known(capture)
+    for index, (words, keep) in losses:
+        if more := it.added(findings_of(it.whole, keep)):
+            yield Added(index, words, more, it.there(more))
+
+
+def _share(capture: Path, seed: int, count: int, turn: int) -> list[Added]:
+    """Every second of the variants, for one of two processes."""
+    return list(added_by(capture, islice(enumerate(losses(known(capture).whole, seed, count)), turn, None, PROCESSES)))
+
+
+def report(capture: Path, seed: int, count: int) -> Report:
+    with Pool(PROCESSES) as pool:
+        parts = pool.starmap(_share, [(capture, seed, count, turn) for turn in range(PROCESSES)])
+    return Report(count, sorted((it for part in parts for it in part), key=lambda it: it.index))
+
+
+def whole_of(variant: Path) -> Path:
+    """The walk that a recorded variant was made of: the longest name that its own begins with."""
+    return max((path for path in WALKS.glob("*.pcap") if variant.stem.startswith(f"{path.stem}-")), key=lambda path: len(path.stem))
+
+
+def recorded(variant: Path) -> list[Finding]:
+    """Violations of a recorded variant that its walk does not have."""
+    return known(whole_of(variant)).added(findings_in(Whole.load(variant).batches))
+
+
+def write(whole: Whole, keep: Mask, path: Path) -> None:
+    """A variant as a capture file; its packets are numbered anew."""
+
+    def packets(batch: PacketBatch) -> Iterator[Packet]:
+        rows = zip(batch.time_ns, batch.offset, batch.length, batch.wire_length, batch.link_type, strict=True)
+        for time_ns, offset, length, wire, link_type in rows:
+            yield Packet(int(time_ns), batch.buffer[offset : offset + length], int(wire), int(link_type))
+
+    every = [packet for batch in whole.thinned(keep) for packet in packets(batch)]
+    path.write_bytes(pcap(every, link_type=every[0].link_type))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.walks.thinned", description="what missing packets add")
+    parser.add_argument("captures", nargs="*", type=Path, metavar="PCAP")
+    parser.add_argument("--variants", type=int, default=500, help="so many of each capture")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-v", "--verbose", action="store_true", help="the first ten variants of each that add something")
+    parser.add_argument("-w", "--write", type=Path, metavar="DIR", help="those ten as captures, their packets numbered anew")
+    asked = parser.parse_args()
+    if not asked.captures and not WALKS.exists():
+        parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
+    if not asked.captures:
+        _print_recorded(asked.verbose)
+    print(_COLUMNS.format("capture", "variants", "that add", "added", "by code"))
+    for capture in asked.captures or sorted(WALKS.glob("*.pcap")):
+        made = report(capture, asked.seed, asked.variants)
+        print(_COLUMNS.format(capture.stem, made.variants, len(made.added), made.codes.total(), _told(made.codes)), flush=True)
+        for it in made.added[:10]:
+            if asked.verbose:
+                print(f"  {it.index}: {it.words}; the whole says there {', '.join(it.whole) or 'nothing'}", *map(_line, it.found), sep="\n")
+            if asked.write is not None:
+                asked.write.mkdir(parents=True, exist_ok=True)
+                whole = known(capture).whole
+                _, keep = next(islice(losses(whole, asked.seed, asked.variants), it.index, None))
+                write(whole, keep, asked.write / f"{capture.stem}-{asked.seed}-{it.index}.pcap")
+
+
+def _print_recorded(verbose: bool) -> None:
+    print(_COLUMNS.format("recorded variant", "", "", "added", "by code"))
+    for variant in sorted(THINNED.glob("*.pcap")):
+        more = recorded(variant)
+        codes = Counter(finding.code for finding in more)
+        print(_COLUMNS.format(variant.stem, "", "", len(more), _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
+
+
+def _told(codes: Counter[str]) -> str:
+    return " · ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+
+
+def _line(finding: Finding) -> str:
+    return f"      {finding.code} {finding.cause or ''} at packet {finding.packet}: {finding.argument}"
+
+
+if __name__ == "__main__":
+    main()
