@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from kshark.analysis import APIS, Analyzer
 from kshark.capture import open_captures
 from kshark.link import Link
-from kshark.model import FIN, RST, Event, Exchange, Finding, Message, PacketBatch, Witness
+from kshark.model import FIN, RST, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
 from kshark.pipeline import Engine, Options
+from kshark.registry import Registry
 
 Mask = NDArray[np.bool_]
 SHARE_GROUP_HEARTBEAT = 76
@@ -26,12 +27,13 @@ SHARE_FETCH = 78
 
 @dataclass(frozen=True)
 class Whole:
-    """A capture in memory, with the path of each packet (-1: no TCP) and its TCP flags."""
+    """A capture in memory, with the path of each packet (-1: no TCP), its TCP flags, and the ends of each connection."""
 
     batches: list[PacketBatch]
     number: NDArray[np.int64]
     path: NDArray[np.int64]
     flags: NDArray[np.uint8]
+    ends: EndsOf
 
     @classmethod
     def load(cls, capture: Path) -> Whole:
@@ -48,7 +50,7 @@ class Whole:
             if segments is not None:
                 at = np.searchsorted(number, segments.packet)
                 path[at], flags[at] = segments.path, segments.flags
-        return cls(batches, number, path, flags)
+        return cls(batches, number, path, flags, link.ends)
 
     def thinned(self, keep: Mask) -> Iterator[PacketBatch]:
         at = 0
@@ -225,8 +227,14 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
+@cache
+def _registry() -> Registry:
+    """Looked up once: a folder of installed dissectors takes as long to search as a conversation to judge."""
+    return Registry()
+
+
 def pages_of(batches: Iterable[PacketBatch], options: Options) -> Iterator[list[Event]]:
-    return Engine(options).pages(batches)
+    return Engine(options, _registry()).pages(batches)
 
 
 def events_of(batches: Iterable[PacketBatch]) -> Iterator[Event]:

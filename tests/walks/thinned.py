@@ -78,7 +78,7 @@ class Known:
 
 
 @cache
-def known(capture: Path) -> Known:
+def loaded(capture: Path) -> Known:
     whole = Whole.load(capture)
     causes: dict[tuple[str, int], frozenset[str]] = {}
     for step in steps_of(capture):
@@ -89,7 +89,7 @@ def known(capture: Path) -> Known:
 
 def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Added]:
     """The variants that add a violation."""
-    it = known(capture)
+    it = loaded(capture)
     for index, (words, keep) in losses:
         if more := it.added(findings_of(it.whole, keep)):
             yield Added(index, words, more, it.there(more))
@@ -97,7 +97,7 @@ def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Adde
 
 def _share(capture: Path, seed: int, count: int, turn: int) -> list[Added]:
     """Every second of the variants, for one of two processes."""
-    return list(added_by(capture, islice(enumerate(losses(known(capture).whole, seed, count)), turn, None, PROCESSES)))
+    return list(added_by(capture, islice(enumerate(losses(loaded(capture).whole, seed, count)), turn, None, PROCESSES)))
 
 
 def report(capture: Path, seed: int, count: int) -> Report:
@@ -113,7 +113,7 @@ def whole_of(variant: Path) -> Path:
 
 def recorded(variant: Path) -> list[Finding]:
     """Violations of a recorded variant that its walk does not have."""
-    return known(whole_of(variant)).added(findings_in(Whole.load(variant).batches))
+    return loaded(whole_of(variant)).added(findings_in(Whole.load(variant).batches))
 
 
 def write(whole: Whole, keep: Mask, path: Path) -> None:
@@ -149,7 +149,7 @@ def main() -> None:
                 print(f"  {it.index}: {it.words}; the whole says there {', '.join(it.whole) or 'nothing'}", *map(_line, it.found), sep="\n")
             if asked.write is not None:
                 asked.write.mkdir(parents=True, exist_ok=True)
-                whole = known(capture).whole
+                whole = loaded(capture).whole
                 _, keep = next(islice(losses(whole, asked.seed, asked.variants), it.index, None))
                 write(whole, keep, asked.write / f"{capture.stem}-{asked.seed}-{it.index}.pcap")
 

@@ -1,0 +1,61 @@
+"""Walks that miss something: no violation is added that the whole walk does not have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kshark.model import Finding
+from tests.shared import CAPTURES, shared
+from tests.thinning import Loss, single_packets
+from tests.walks.known import assert_right
+from tests.walks.thinned import THINNED, added_by, loaded, losses, recorded, report
+
+BUNDLED = [CAPTURES / f"{name}.pcap" for name in ("aimed", "aimed-4.1.2", "java-limit")]
+WALKS = ("walk-412-1", "walk-wild-1")
+
+
+def walk(name: str) -> Path:
+    return shared("captures", "walks", f"{name}.pcap")
+
+
+def told(capture: Path, losses: Iterable[Loss]) -> list[str]:
+    return [f"{it.words}: {line(finding)}" for it in added_by(capture, enumerate(losses)) for finding in it.found]
+
+
+def line(finding: Finding) -> str:
+    return f"{finding.code} at packet {finding.packet}"
+
+
+@pytest.mark.parametrize("variant", sorted(THINNED.glob("*.pcap")), ids=lambda path: path.stem)
+def test_recorded_variants_add_nothing(variant: Path) -> None:
+    assert_right(f"thinned {variant.stem}", list(map(line, recorded(variant))))
+
+
+@pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.stem)
+def test_scenarios_that_miss_something_add_nothing(capture: Path) -> None:
+    assert_right(f"{capture.stem}, a sample", told(capture, losses(loaded(capture).whole, seed=2, count=40)))
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_walks_that_miss_something_add_nothing(name: str) -> None:
+    capture = walk(name)
+    assert_right(f"{name}, a sample", told(capture, losses(loaded(capture).whole, seed=2, count=5)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(path.stem for path in BUNDLED), *WALKS])
+def test_five_hundred_variants_add_nothing(name: str) -> None:
+    made = report(walk(name), seed=1, count=500)
+    assert made.variants == 500
+    assert_right(f"{name}, 500 variants", [f"{it.words}: {Counter(map(line, it.found))}" for it in made.added])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WALKS)
+def test_every_third_packet_adds_nothing(name: str) -> None:
+    capture = walk(name)
+    assert_right(f"{name}, every third packet", told(capture, single_packets(loaded(capture).whole, every=3)))
