@@ -1,0 +1,296 @@
+"""For every code that a stage may tell, a capture in which it does: one of the bundled ones, or one made here, packet by packet."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dissectors.index import INDEX
+from kshark import encode, limits
+from kshark.capture import captures, source
+from kshark.capture.numbering import Numbering
+from kshark.link import stage as link_stage
+from kshark.link.ends import EndsTable
+from kshark.records import Record
+from kshark.records.writer import write_batch
+from tests.capture.files import Pcapng
+from tests.conformance.malformed import CATALOGUE as MALFORMED
+from tests.embedding import batch_of, exchange, request_frame, response_frame
+from tests.link.frames import Tcp as Segment
+from tests.link.frames import ethernet, ipv4, packet
+from tests.packets import Packet, Tcp, Wire, pcap
+from tests.shared import CAPTURES
+
+FRAME: Final = ethernet(Segment())
+RAW_IP: Final = 101
+NO_LINK_TYPE: Final = 250
+
+
+@dataclass
+class Bench:
+    """Where a maker works: a folder for its files, and what it changes until the test is over."""
+
+    folder: Path
+    patch: pytest.MonkeyPatch
+
+    def limit(self, **to: int) -> None:
+        for name, value in to.items():
+            self.patch.setattr(limits, name, value)
+
+    def file(self, data: bytes, name: str = "made.pcap") -> list[Path]:
+        path = self.folder / name
+        path.write_bytes(data)
+        return [path]
+
+    def packets(self, packets: Iterable[Packet]) -> list[Path]:
+        rows = list(packets)
+        return self.file(pcap(rows, link_type=rows[0].link_type))
+
+    def frame(self, data: bytes, link_type: int = 1, **how: Any) -> list[Path]:
+        return self.packets([packet(data, link_type, **how)])
+
+    def talk(self, *frames: tuple[str, bytes]) -> list[Path]:
+        """A connection on which `client` and `broker` send these frames, one after the other."""
+        wire = Wire()
+        tcp = Tcp(wire).open()
+        for side, data in frames:
+            getattr(tcp, side)(struct.pack(">i", len(data)) + data)
+        return self.packets(wire.packets)
+
+
+Maker = Callable[[Bench], list[Path]]
+
+
+def bundled(name: str) -> Maker:
+    return lambda bench: [CAPTURES / name]
+
+
+# -- files
+
+
+def pcapng() -> Pcapng:
+    return Pcapng().section().interface()
+
+
+def cut(bench: Bench) -> list[Path]:
+    return bench.file(pcap([packet(FRAME)])[:-3])
+
+
+def packet_without_end(bench: Bench) -> list[Path]:
+    return bench.file(pcap([packet(FRAME)]) + struct.pack("<IIII", 0, 0, 1 << 30, 1 << 30) + bytes(50))
+
+
+def block_of_two_lengths(bench: Bench) -> list[Path]:
+    return bench.file(bytes(pcapng().enhanced(FRAME, 1))[:-4] + bytes(4), "made.pcapng")
+
+
+def another_interface(bench: Bench) -> list[Path]:
+    return bench.file(bytes(pcapng().enhanced(FRAME, 1, interface=7)), "made.pcapng")
+
+
+def drops(bench: Bench) -> list[Path]:
+    return bench.file(bytes(pcapng().enhanced(FRAME, 1).statistics((5, struct.pack("<Q", 3)))), "made.pcapng")
+
+
+def gzip_cut(bench: Bench) -> list[Path]:
+    return bench.file(gzip.compress(pcap([packet(FRAME)] * 400))[:-20], "made.pcap.gz")
+
+
+def gzip_and_more(bench: Bench) -> list[Path]:
+    return bench.file(gzip.compress(pcap([packet(FRAME)])) + b"something else", "made.pcap.gz")
+
+
+def files_in_turn(bench: Bench) -> list[Path]:
+    bench.patch.setattr(captures, "Numbering", partial(Numbering, limit=10))
+    files = [pcap(packet(FRAME, time_ns=2 * at + file) for at in range(30)) for file in (0, 1)]
+    return [path for number, data in enumerate(files) for path in bench.file(data, f"{number}.pcap")]
+
+
+# -- packets
+
+
+def many_pairs(bench: Bench) -> list[Path]:
+    """More than twice as many as are held, of which a batch has a few."""
+    bench.patch.setattr(link_stage, "EndsTable", partial(EndsTable, 200))
+    for size in ("HEAD_READ", "BATCH_BYTES"):
+        bench.patch.setattr(source, size, 8192)
+    return bench.packets(packet(ethernet(Segment(ports=(port, 9092)))) for port in range(600))
+
+
+def other_bytes_again(bench: Bench) -> list[Path]:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.seq[0] += 10
+    for data in (b"abcdef", b"abcXef"):
+        tcp.client(data)
+        tcp.seq[0] -= len(data)
+    return bench.packets(wire.packets)
+
+
+def many_connections(bench: Bench) -> list[Path]:
+    bench.limit(FLOWS=10)
+    wire = Wire()
+    for port in range(20):
+        Tcp(wire, f"10.0.0.1:{port + 1}").open()
+    return bench.packets(wire.packets)
+
+
+# -- frames and messages
+
+
+def metadata(correlation_id: int = 1) -> tuple[str, bytes]:
+    return "client", request_frame(3, 1, {"topics": None}, correlation_id=correlation_id)
+
+
+def told(correlation_id: int = 1, **body: Any) -> tuple[str, bytes]:
+    return "broker", response_frame(3, 1, body, correlation_id=correlation_id)
+
+
+def long_beginning(bench: Bench) -> list[Path]:
+    bench.limit(UNFINISHED_BYTES=20_000)
+    whole = bench.talk(metadata(), told(), metadata(2), ("broker", bytes(50_000)))
+    return bench.file(whole[0].read_bytes()[:-10_000])
+
+
+def answers_in_another_order(bench: Bench) -> list[Path]:
+    return bench.talk(metadata(1), metadata(2), told(2), told(1))
+
+
+def answer_to_nobody(bench: Bench) -> list[Path]:
+    produce = request_frame(0, 9, {"acks": 0, "topic_data": []}, correlation_id=2)
+    return bench.talk(metadata(), told(), ("client", produce), told(2))
+
+
+def many_open(bench: Bench) -> list[Path]:
+    bench.limit(IN_FLIGHT=2)
+    return bench.talk(*map(metadata, (1, 2, 3)))
+
+
+def nobody_reads_metadata(bench: Bench) -> list[Path]:
+    bench.patch.setitem(INDEX, 3, ("Metadata", "", "0-13"))
+    return bench.talk(metadata())
+
+
+def many_names(bench: Bench) -> list[Path]:
+    bench.limit(TOPICS=3)
+    topics = [{"name": name, "topic_id": "A" * 20 + name + "A"} for name in "ghijk"]
+    return bench.talk(
+        ("client", request_frame(3, 12, {"topics": None})),
+        ("broker", response_frame(3, 12, {"topics": topics})),
+    )
+
+
+def malformed(code: str) -> Maker:
+    """The first request of the catalogue of malformed bodies in which only that is wrong."""
+    body = next(each for each in MALFORMED if each.direction == "request" and [fault[0] for fault in each.faults] == [code])
+    header = request_frame(body.key, body.version, {}).removesuffix(encode(body.key, body.version, "request", {}))
+    return lambda bench: bench.talk(metadata(), told(), ("client", header + bytes.fromhex(body.hex)))
+
+
+def summary_of_4_0(bench: Bench) -> list[Path]:
+    """One result: topic id, partition 0, no error, no text, state epoch 1, start offset 2, and no leader epoch."""
+    results = b"\2" + bytes(15) + b"\7" + b"\2" + bytes(4) + bytes(2) + b"\0" + struct.pack(">iq", 1, 2) + bytes(3)
+    asked = request_frame(87, 0, {"group_id": "g", "topics": []})
+    return bench.talk(("client", asked), ("broker", struct.pack(">i", 1) + b"\0" + results))
+
+
+def fetched(bench: Bench, topic: str, records: bytes) -> list[Path]:
+    wire = Wire()
+    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": records}
+    exchange(Tcp(wire).open(), 1, 12, {"max_wait_ms": 1}, {"responses": [{"topic": topic, "partitions": [partition]}]})
+    return bench.packets(wire.packets)
+
+
+def key_of_no_release(bench: Bench) -> list[Path]:
+    return fetched(bench, "__consumer_offsets", batch_of((struct.pack(">h", 24), b"\0\0")))
+
+
+def many_structures(bench: Bench) -> list[Path]:
+    bench.limit(STRUCTURES_PER_MESSAGE=1)
+    return fetched(bench, "__consumer_offsets", batch_of(*[(struct.pack(">hhs", 2, 1, b"g"), None)] * 3))
+
+
+def bomb(bench: Bench) -> list[Path]:
+    bench.limit(DECOMPRESSED_BYTES=100_000)
+    return fetched(bench, "t", write_batch([Record(0, 0, None, bytes(1_000_000), ())], codec="gzip"))
+
+
+def many_records(bench: Bench) -> list[Path]:
+    bench.limit(MESSAGE_RECORDS=2)
+    return fetched(bench, "t", batch_of(*[(None, b"")] * 3))
+
+
+MAKERS: Final[dict[str, Maker]] = {
+    "CAPTURE_CUT": cut,
+    "PACKET_LENGTH_INVALID": packet_without_end,
+    "CAPTURE_UNREAD": packet_without_end,
+    "BLOCK_INVALID": block_of_two_lengths,
+    "INTERFACE_UNKNOWN": another_interface,
+    "PACKETS_DROPPED": drops,
+    "COMPRESSED_CUT": gzip_cut,
+    "COMPRESSED_INVALID": gzip_and_more,
+    "FRAME_NUMBERS_FORGOTTEN": files_in_turn,
+    "LINK_TYPE_UNKNOWN": lambda bench: bench.frame(FRAME, NO_LINK_TYPE),
+    "PACKET_TOO_SHORT": lambda bench: bench.frame(FRAME[:30]),
+    "HEADER_INVALID": lambda bench: bench.frame(b"\x44" + ipv4(Segment())[1:], RAW_IP),
+    "IP_FRAGMENT": lambda bench: bench.frame(ipv4(Segment(), fragment=0x2000), RAW_IP),
+    "ENDS_FORGOTTEN": many_pairs,
+    "SNAP_LENGTH_CUT": lambda bench: bench.packets([replace(packet(FRAME[:-3]), wire_length=len(FRAME))]),
+    "STREAM_GAP": bundled("tcp-var-missed.pcap"),
+    "OVERLAP_DIFFERS": other_bytes_again,
+    "FLOWS_FORGOTTEN": many_connections,
+    "NOT_KAFKA": bundled("tcp-hostile.pcap"),
+    "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),
+    "FRAME_LENGTH_INVALID": bundled("tcp-hostile.pcap"),
+    "FRAME_TRUNCATED_AT_CLOSE": bundled("tcp-hostile.pcap"),
+    "UNFINISHED_LIMIT": long_beginning,
+    "BYTES_SKIPPED": bundled("tcp-hostile.pcap"),
+    "RESYNC": bundled("tcp-hostile.pcap"),
+    "RESPONSE_UNMATCHED": bundled("tcp-var-missed.pcap"),
+    "RESPONSE_OUT_OF_ORDER": answers_in_another_order,
+    "REQUEST_UNANSWERED": bundled("security-sasl.pcap"),
+    "ACKS0_ANSWERED": answer_to_nobody,
+    "CORRELATION_ID_REUSED": bundled("tcp-hostile.pcap"),
+    "IN_FLIGHT_LIMIT": many_open,
+    "UNKNOWN_API": bundled("tcp-hostile.pcap"),
+    "NO_DISSECTOR": nobody_reads_metadata,
+    "NAMES_LIMIT": many_names,
+    "VERSION_UNKNOWN": bundled("tcp-hostile.pcap"),
+    "RAW_TOKEN": bundled("security-sasl.pcap"),
+    **{
+        code: malformed(code)
+        for code in (
+            "TRAILING_BYTES",
+            "BODY_TOO_SHORT",
+            "LENGTH_INVALID",
+            "NULL_NOT_ALLOWED",
+            "VARINT_TOO_LONG",
+            "TAG_LENGTH_MISMATCH",
+            "TAGS_UNSORTED",
+            "TOO_MANY_ELEMENTS",
+            "NOT_UTF8",
+        )
+    },
+    "EMBEDDED_INVALID": bundled("hostile-records.pcap"),
+    "EMBEDDED_UNKNOWN": key_of_no_release,
+    "EMBEDDED_LIMIT": many_structures,
+    "LAYOUT_DRIFT": summary_of_4_0,
+    "BATCH_CRC": bundled("hostile-records.pcap"),
+    "BATCH_COUNT_MISMATCH": bundled("hostile-records.pcap"),
+    "BATCH_OFFSETS": bundled("hostile-records.pcap"),
+    "CODEC_INVALID": bundled("hostile-records.pcap"),
+    "LEGACY_MAGIC": bundled("hostile-records.pcap"),
+    "BATCH_LENGTH_INVALID": bundled("hostile-records.pcap"),
+    "DECOMPRESSION_FAILED": bundled("hostile-records.pcap"),
+    "DECOMPRESSION_LIMIT": bomb,
+    "RECORD_INVALID": bundled("hostile-records.pcap"),
+    "RECORDS_LIMIT": many_records,
+    "MAGIC_UNKNOWN": bundled("hostile-records.pcap"),
+}
