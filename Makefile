@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-quick lint bench bench-quick clean help
+.PHONY: setup demo test test-quick test-mutants lint bench bench-quick clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
 	@echo "make test        ruff, mypy and every test"
 	@echo "make test-quick  the tests that need no Spark"
+	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
 	@echo "make setup       what the others need (they call it)"
@@ -39,6 +40,13 @@ test: lint
 
 test-quick: setup
 	$(BIN)/python -m pytest -m "not slow and not live and not spark"
+
+test-mutants: setup $(VENV)/.mutants
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+$(VENV)/.mutants: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	@touch $@
 
 bench: setup $(VENV)/.bench
 	$(BIN)/python -m benchmarks
