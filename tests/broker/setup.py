@@ -1,0 +1,74 @@
+"""What a broker needs before a conversation: topics with records, groups that read them from the start, a coordinator that is awake."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from kshark.records.batch import Record
+from kshark.records.writer import write_batch
+from tests.broker.live import Live, LiveConnection
+
+GROUP_RESOURCE: Final = 32
+RECORDS_IN_BATCH: Final = 5
+READY_SECONDS: Final = 30.0
+
+
+def create_topics(admin: LiveConnection, partitions: Mapping[str, int]) -> dict[str, str]:
+    """Creates topics with so many partitions each; their ids by name."""
+    asked = [{"name": name, "num_partitions": count, "replication_factor": 1} for name, count in partitions.items()]
+    answer = admin.ask(19, "CreateTopics", 7, {"topics": asked, "timeout_ms": 10_000}).wait().answer
+    assert answer is not None
+    assert [topic["error_code"] for topic in answer["topics"]] == [0] * len(asked), answer
+    return {topic["name"]: topic["topic_id"] for topic in answer["topics"]}
+
+
+def produce(admin: LiveConnection, topic: str, partition: int, count: int) -> None:
+    """Appends records in small batches, so that many fetches find some."""
+    for start in range(0, count, RECORDS_IN_BATCH):
+        rows = [Record(at, 0, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))]
+        data = [{"name": topic, "partition_data": [{"index": partition, "records": write_batch(rows)}]}]
+        body = {"transactional_id": None, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        answer = admin.ask(0, "Produce", 8, body).wait().answer
+        assert answer is not None
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+
+
+def from_the_start(admin: LiveConnection, groups: Collection[str]) -> None:
+    """Share groups begin at the end of a partition unless told (KIP-932)."""
+    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+    resources = [{"resource_type": GROUP_RESOURCE, "resource_name": group, "configs": configs} for group in groups]
+    answer = admin.ask(44, "IncrementalAlterConfigs", 0, {"resources": resources}).wait().answer
+    assert answer is not None
+    assert {row["error_code"] for row in answer["responses"]} == {0}, answer
+
+
+def await_coordinator(admin: LiveConnection, groups: Collection[str]) -> None:
+    """Until the groups' coordinator answers: its log is made with the first question."""
+    until = time.monotonic() + READY_SECONDS
+    for group in groups:
+        while True:
+            answer = admin.ask(10, "FindCoordinator", 2, {"key": group, "key_type": 0}).wait().answer
+            if answer is not None and answer["error_code"] == 0 and _is_awake(admin, group):
+                break
+            assert time.monotonic() < until, f"no coordinator for {group}: {answer}"
+            admin.talk.pause(0.1)
+
+
+def _is_awake(admin: LiveConnection, group: str) -> bool:
+    answer = admin.ask(77, "ShareGroupDescribe", 1, {"group_ids": [group]}).wait().answer
+    return answer is not None and answer["groups"][0]["error_code"] not in (14, 15, 16)
+
+
+def prepare(talk: Live, topics: Mapping[str, int], groups: Collection[str], records: int = 60) -> LiveConnection:
+    """All of it; returns the administrator's connection. The topics' ids are known to the conversation by their names."""
+    admin = talk.connection()
+    admin.client_id = "admin"
+    talk.topics.update(create_topics(admin, topics))
+    from_the_start(admin, groups)
+    await_coordinator(admin, groups)
+    for topic, partitions in topics.items():
+        for partition in range(partitions):
+            produce(admin, topic, partition, records)
+    return admin

@@ -1,0 +1,45 @@
+"""What the product says that a broker does with a share-session epoch, as the model below asks for it: the one place that knows its tables.
+
+Real brokers are asked whether the tables are right: what the model foretells stands on them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.releases import BEHAVIOUR, Release
+from kshark.analysis.steps import Kind, Reply, next_epoch, reply_of
+from kshark.analysis.table import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
+
+#: The answer that goes with each outcome when nothing else is wrong.
+ERROR_OF: Final = {
+    Outcome.OPEN: 0,
+    Outcome.REOPEN: 0,
+    Outcome.ADVANCE: 0,
+    Outcome.CLOSE: 0,
+    Outcome.NOT_FOUND: 122,
+    Outcome.WRONG_EPOCH: 123,
+}
+
+
+def outcome_of(api_key: int, epoch: int, due: int) -> Outcome:
+    """What becomes of a request when the session expects that epoch (ABSENT: there is none)."""
+    kind = Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
+    column = 0 if due == ABSENT else 1 if due == epoch else 2
+    return SESSION_OUTCOME[api_key, kind][column]
+
+
+def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
+    """The epochs that may be due after that answer; `failed`: an opening that tripped over a partition listed twice."""
+    states = {Then.GONE: ABSENT, Then.STAYS: due, Then.FIRST: 1, Then.NEXT: next_epoch(epoch)}
+    return frozenset(states[then] for then in AFTER[outcome][Reply.FAILED if failed else reply_of(error)])
+
+
+def dies_with_older_connection(line: str) -> bool:
+    """Whether the end of a connection takes a session that was opened anew on another one (KAFKA-19950). `line`: 4.1, 4.2 ..."""
+    behaviour = BEHAVIOUR[Release.V4_1 if line == "4.1" else Release.V4_2]
+    assert behaviour.dies_with_connection
+    return behaviour.dies_with_older_connection
+
+
+__all__ = ["ABSENT", "ERROR_OF", "Outcome", "dies_with_older_connection", "due_after", "next_epoch", "outcome_of"]
