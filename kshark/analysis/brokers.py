@@ -96,12 +96,12 @@ class Broker:
     # -- restarts
 
     def ended(self, end: End) -> None:
-        """Notices when all connections are closed together, at least two of them by the broker."""
+        """Notices when the broker closes its last connection, and others together with it."""
         self.open.discard(end.flow)
         self.closed.append(end)
         while end.time_ns - self.closed[0].time_ns > _TOGETHER_NS:
             self.closed.popleft()
-        if not self.open and self not in self.down and sum(one.by == "broker" for one in self.closed) > 1:
+        if end.by == "broker" and not self.open and self not in self.down and sum(one.by == "broker" for one in self.closed) > 1:
             self._went_down(end, "all its connections closed together")
 
     def refused(self, end: End) -> None:

@@ -60,8 +60,8 @@ class ExchangeRules:
 
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict | None:
     call = call_of(request, response, connection)
-    answered = "" if call.answer is None or call.answer.error is None else f" and was answered with error {call.answer.error}"
-    text = f"{call.here}{answered if rule.answer is not None else ''}: {rule.told} ({call.packets})"
+    answered = "" if rule.answer is None or call.answer is None else f" was answered with error {call.answer.error}"
+    text = f"{call.here}{answered}: {rule.told} ({call.packets})"
     argument = Argument(text, (call,), EXCHANGE, noted=not rule.accuses)
     judgement = judge(argument, None, accuses=rule.accuses)
     return Verdict(rule, argument, judgement) if judgement.verdict in rule.verdicts else None

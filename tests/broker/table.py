@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
 from kshark.analysis.releases import BEHAVIOUR, Release
 from kshark.analysis.steps import Kind, Reply, next_epoch, reply_of
-from kshark.analysis.table import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
 
 #: The answer that goes with each outcome when nothing else is wrong.
 ERROR_OF: Final = {
@@ -32,7 +32,7 @@ def outcome_of(api_key: int, epoch: int, due: int) -> Outcome:
 def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
     """The epochs that may be due after that answer; `failed`: an opening that tripped over a partition listed twice."""
     states = {Then.GONE: ABSENT, Then.STAYS: due, Then.FIRST: 1, Then.NEXT: next_epoch(epoch)}
-    return frozenset(states[then] for then in AFTER[outcome][Reply.FAILED if failed else reply_of(error)])
+    return frozenset(states[then] for then in AFTER[outcome][Reply.FAILED_REOPEN if failed else reply_of(error)])
 
 
 def dies_with_older_connection(line: str) -> bool:

@@ -48,13 +48,16 @@ def findings_of(capture: Path) -> list[str]:
     return lines
 
 
+def witness(each: dict[str, Any]) -> str:
+    told = "{flow} {event} by {packet}" if each["event"] else "{flow}/{correlation_id} in {request_packet}-{response_packet}"
+    return told.format_map(each)
+
+
 def paragraph(finding: dict[str, Any]) -> Iterator[str]:
     judged = [f"{name} {finding[name]}" for name in JUDGED if finding[name] is not None]
     yield ", ".join(("packet {packet}: {code} {verdict}".format_map(finding), *judged))
     yield f"  {finding['argument']}"
-    yield "  witness " + ", ".join(
-        "{flow}/{correlation_id} in {request_packet}-{response_packet}".format_map(each) for each in finding["witness"]
-    )
+    yield "  witness " + ", ".join(map(witness, finding["witness"]))
     rest = finding.keys() - {"packet", "code", "verdict", *JUDGED, "argument", "witness"}
     yield "  " + ", ".join(f"{name} {value}" for name, value in finding.items() if name in rest and value is not None)
 
