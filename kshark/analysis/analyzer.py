@@ -90,7 +90,7 @@ class Analyzer:
         Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
         """
         found: list[Finding] = []
-        looks, takes, rules = self._looks, self._takes, self._rules.by_api
+        looks, takes, ruled, tests = self._looks, self._takes, self._rules.apis, self._rules.tests
         connections, down = self._connections.by_flow, self._brokers.down
         for event in events:
             if isinstance(event, Message):
@@ -109,8 +109,10 @@ class Analyzer:
                     continue
                 if down and event.response is not None:
                     self._connections.answered(request.flow)
-                if (api_key := request.api_key) in rules:
-                    found += self._judged(self._rules.look(request, event.response, connections.get(request.flow)))
+                if (api_key := request.api_key) in ruled and request.body is not None:
+                    test = tests.get((api_key, request.version)) or self._rules.test(request)
+                    if numbers := test(request.body):
+                        found += self._judged(self._rules.broken(numbers, request, event.response, connections.get(request.flow)))
                 if (look := looks.get(api_key)) is None:
                     continue
                 said = look(request, event.response)
@@ -210,14 +212,15 @@ class Analyzer:
         group_id, member_id, epoch = named
         is_first = (group_id, member_id) not in self._members and not self._members.forgetful
         member = self._members.of(group_id, member_id)
-        call = call_of(request, response, connection, epoch)
         if response is None:
             member.heartbeat(request.packet, epoch, None, None, None)
         else:
             member.heartbeat(request.packet, epoch, response.packet, epoch_of(response), assignment_of(response))
         if epoch == JOINING and is_first:
-            member.join = call
-        return self._left(member, call) if epoch == LEAVING else self._settled(member, group_id, member_id)
+            member.join = call_of(request, response, connection, epoch)
+        if epoch == LEAVING:
+            return self._left(member, call_of(request, response, connection, epoch))
+        return self._settled(member, group_id, member_id)
 
     def _settled(self, member: Member, group_id: str | None, member_id: str | None) -> Sequence[Verdict]:
         """A heartbeat may prove what was waiting for it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.connections import Connection
@@ -15,47 +15,40 @@ from kshark.conditions import compiled_together
 from kshark.model import Message
 
 _Test = Callable[[Any], bool]
-
-
-class _Compiled(NamedTuple):
-    """The rules that look at one API's requests, all their conditions in one function."""
-
-    holding: Callable[[Any], Sequence[int]]
-    rules: tuple[Rule, ...]
-    answers: tuple[_Test | None, ...]
+_Holding = Callable[[Any], Sequence[int]]
 
 
 class ExchangeRules:
-    """Looks at exchanges of the APIs in `by_api`; conditions are compiled when the first message of an API and version comes."""
+    """Looks at exchanges of the APIs in `apis`; conditions are compiled when the first message of an API and version comes.
+
+    `tests` has, by API and version, all conditions in one function: the numbers of the rules whose request they hold of.
+    """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        apis = {api for rule in rules for api in rule.apis}
-        self.by_api: Final = {api: tuple(rule for rule in rules if api in rule.apis) for api in apis}
-        self._compiled: dict[tuple[Any, Any], _Compiled] = {}
+        self.apis: Final = frozenset(api for rule in rules for api in rule.apis)
+        self.tests: Final[dict[tuple[Any, Any], _Holding]] = {}
+        self._rules = [rule for rule in rules if rule.when is not None]
+        self._of: dict[tuple[Any, Any], tuple[tuple[Rule, _Test | None], ...]] = {}
 
-    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
-        """What the exchange breaks; a body that could not be read breaks nothing."""
-        key = (request.api_key, request.version)
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = self._compile(*key)
-        body = request.body
-        if body is None or connection is None or not (numbers := compiled.holding(body)):
+    def test(self, request: Message) -> _Holding:
+        """The test for requests like this one."""
+        api_key, version = key = request.api_key, request.version
+        number = version if isinstance(version, int) else 0
+        rules = [rule for rule in self._rules if api_key in rule.apis]
+        self._of[key] = tuple((rule, None if rule.answer is None else rule.answer.compiled(number)) for rule in rules)
+        test = self.tests[key] = compiled_together([rule.when.at(number) for rule in rules if rule.when is not None])
+        return test
+
+    def broken(
+        self, numbers: Iterable[int], request: Message, response: Message | None, connection: Connection | None
+    ) -> Sequence[Verdict]:
+        """What is said of an exchange whose request those conditions hold of."""
+        if connection is None:
             return ()
         answer = None if response is None else response.body
-        broken = [
-            compiled.rules[number]
-            for number in numbers
-            if (test := compiled.answers[number]) is None or (answer is not None and test(answer))
-        ]
+        candidates = [self._of[request.api_key, request.version][number] for number in numbers]
+        broken = [rule for rule, test in candidates if test is None or (answer is not None and test(answer))]
         return [verdict for rule in broken if (verdict := _verdict(rule, request, response, connection)) is not None]
-
-    def _compile(self, api_key: Any, version: Any) -> _Compiled:
-        rules = tuple(rule for rule in self.by_api[api_key] if rule.when is not None)
-        number = version if isinstance(version, int) else 0
-        conditions = [rule.when.at(number) for rule in rules if rule.when is not None]
-        answers = tuple(None if rule.answer is None else rule.answer.compiled(number) for rule in rules)
-        return _Compiled(compiled_together(conditions), rules, answers)
 
 
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict | None:

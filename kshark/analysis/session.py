@@ -20,6 +20,7 @@ from kshark.analysis.listing import Listing
 from kshark.analysis.members import Member
 from kshark.analysis.possible import conclude, situation
 from kshark.analysis.rules import RULES, by_code, ends, explanations, remarks, triggers
+from kshark.analysis.rules.triggers import compiled
 from kshark.analysis.session_state import SessionState
 from kshark.analysis.situation import Situation
 from kshark.analysis.steps import INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
@@ -29,7 +30,7 @@ from kshark.analysis.verdict import Verdict
 UNEXPLAINED: Final = {SESSION_NOT_FOUND: by_code(RULES)["SESSION_UNKNOWN"], INVALID_EPOCH: by_code(RULES)["EPOCH_REFUSED"]}
 _EXPLANATIONS: Final = explanations(RULES)
 _REMARKS: Final = remarks(RULES)
-_TRIGGERS: Final = tuple(trigger.holds for trigger in triggers(RULES))
+_is_triggered: Final = compiled(triggers(RULES))
 
 
 class Ended(NamedTuple):
@@ -116,7 +117,7 @@ class ShareSessionRunner:
                     elif self._has_to_wait(head):
                         break
                 del queue[0]
-                if not self._exact and is_plain(self.state, head) and not self._is_triggered(head) and self.listing.count(head):
+                if not self._exact and is_plain(self.state, head) and not _is_triggered(self.state, head) and self.listing.count(head):
                     advance(self.state, head)
                 else:
                     self._take(head, said)
@@ -161,10 +162,6 @@ class ShareSessionRunner:
         for step in self._steps():
             if step is head or step.packet < head.end:
                 step.settled = True
-
-    def _is_triggered(self, step: Step) -> bool:
-        state = self.state
-        return any(holds(state, step) for holds in _TRIGGERS)
 
     def _proved_since(self, said: list[Verdict]) -> None:
         """Verdicts that had to wait for what the capture shows later."""

@@ -56,7 +56,7 @@ class Story:
         packets = batch([packet for _, packet in rows])
         packets.number[:] = [number for number, _ in rows]
         engine = Engine(Options(embedded=True))
-        return [event for page in (*engine.feed(packets), *engine.close()) for event in page]
+        return [event for page in engine.pages([packets]) for event in page]
 
 
 @dataclass(frozen=True)
