@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from kshark.analysis import RULES
+from kshark.analysis.rules import apis_of, bucket_of
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ MEMBER: Final = (*BUCKET, "kind", "group_id", "member_id")
 
 
 def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
-    """The rows that the machine needs, each in its bucket, with its kind (share, heartbeat, common) and its place in time.
+    """The rows that the machines need, each in its bucket, with its kind (share, heartbeat, common, other) and its place in time.
 
     `client_left`: the client ended the request's connection in sight of the capture.
     """
@@ -42,8 +44,9 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
         .when(key == SHARE_GROUP_HEARTBEAT, "heartbeat")
         .when(share | key.isin(METADATA, API_VERSIONS) | (F.col("exchanges.outcome") == "orphan"), "common")
         .when(F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap"), "common")
+        .when(key.isin(*apis_of(RULES)), "other")
     )
-    own = F.pmod(F.xxhash64("exchanges.group_id", "exchanges.member_id"), F.lit(buckets)).cast("int")
+    own = F.pmod(F.xxhash64(*(f"exchanges.{column}" for column in bucket_of(RULES))), F.lit(buckets)).cast("int")
     every = F.sequence(F.lit(0), F.lit(buckets - 1))
     return (
         rows.withColumn("kind", kind)
