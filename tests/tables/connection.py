@@ -35,7 +35,8 @@ def told() -> Story:
 FINDING = Finding(
     code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", time_ns=ns(11), packet=11, flow=0,
     broker="127.0.0.1:9092", client="10.0.0.1:50000", group_id="g", member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2,
-    cause="retry", witness=[Witness(0, 3, 9, 11), Witness(2, None, None, None, 12, "closed"), Witness(0, 6, 15, None)], argument="because", unknown_because="gap",
+    cause="retry", witness=[Witness(0, 3, 9, 11), Witness(2, None, None, None, 12, "closed"), Witness(0, 6, 15, None)],
+    argument="because", unknown_because="gap",
     client_id="c1", software="demo 1.0",
 )  # fmt: skip
 #: Of a connection that these events do not hold.
@@ -149,7 +150,8 @@ CHAPTER = Chapter(
             row(
                 11, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", flow=0, group_id="g",
                 member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2, cause="retry",
-                witness=[(0, 3, 9, 11, None, None), (2, None, None, None, 12, "closed"), (0, 6, 15, None, None, None)], argument="because", unknown_because="gap", client_id="c1", software="demo 1.0",
+                witness=[(0, 3, 9, 11, None, None), (2, None, None, None, 12, "closed"), (0, 6, 15, None, None, None)],
+                argument="because", unknown_because="gap", client_id="c1", software="demo 1.0",
             ),
             row(
                 3, flow_id=None, broker="a:1", client="b:2", code="NO_RECOVERY", severity="note", verdict="note", blame="unknown", flow=5,
