@@ -267,11 +267,11 @@ def place_of(finding: Finding) -> Place:
     return finding.client, finding.broker, None if about is None else about.correlation_id
 
 
-def added(whole: Iterable[Finding], thinned: Iterable[Finding], allowed: Callable[[Finding], bool] = lambda _: True) -> list[Finding]:
-    """Violations of the thinned capture that the whole does not have: the same code at the same exchange.
+def added(whole: Iterable[Finding], thinned: Iterable[Finding]) -> list[Finding]:
+    """Violations of the thinned capture at exchanges where the whole has none of the same code.
 
-    A refusal that the whole explains by somebody's fault may have a more general explanation by the same one's fault where the packets
-    behind the special one are missing, if it is `allowed`.
+    A refusal that the whole explains by somebody's fault may have another explanation by the same one's fault: where the packets behind
+    the special cause are missing, the general one is left.
     """
     known = [finding for finding in whole if finding.verdict == "violation"]
     codes = {(finding.code, place_of(finding)) for finding in known}
@@ -281,5 +281,5 @@ def added(whole: Iterable[Finding], thinned: Iterable[Finding], allowed: Callabl
         for finding in thinned
         if finding.verdict == "violation"
         and (finding.code, place_of(finding)) not in codes
-        and not (finding.cause is not None and (finding.blame, place_of(finding)) in explained and allowed(finding))
+        and not (finding.cause is not None and (finding.blame, place_of(finding)) in explained)
     ]

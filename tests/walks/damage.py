@@ -16,7 +16,7 @@ from tests.thinning import Whole, removals
 HEADERS: Final = 54
 
 
-def _arranged(batch: PacketBatch, rows: Sequence[int]) -> PacketBatch:
+def arranged(batch: PacketBatch, rows: Sequence[int]) -> PacketBatch:
     """The rows in that order, numbered anew."""
     at = np.array(rows, np.int64)
     return PacketBatch(
@@ -28,6 +28,24 @@ def _arranged(batch: PacketBatch, rows: Sequence[int]) -> PacketBatch:
         batch.length[at],
         batch.wire_length[at],
     )
+
+
+def joined(batches: Sequence[PacketBatch]) -> PacketBatch:
+    """Several batches as one."""
+    before = np.cumsum([0, *(len(it.buffer) for it in batches)])
+    columns = [
+        np.concatenate([getattr(it, name) for it in batches]) for name in ("number", "time_ns", "link_type", "length", "wire_length")
+    ]
+    number, time_ns, link_type, length, wire_length = columns
+    offset = np.concatenate([it.offset + at for it, at in zip(batches, before, strict=False)])
+    return PacketBatch(b"".join(it.buffer for it in batches), number, time_ns, link_type, offset, length, wire_length)
+
+
+def merged_with_a_copy(batch: PacketBatch, skew_ns: int) -> PacketBatch:
+    """The packets twice, once so much later, sorted by time."""
+    twice = arranged(batch, [*range(len(batch.number)), *range(len(batch.number))])
+    twice.time_ns[len(batch.number) :] += skew_ns
+    return arranged(twice, np.argsort(twice.time_ns, kind="stable").tolist())
 
 
 def missing(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
@@ -44,7 +62,7 @@ def out_of_order(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
     swapped = sorted(random.sample(places, min(len(places), random.randint(1, 4))))
     for at in swapped:
         rows[at - 1], rows[at] = rows[at], rows[at - 1]
-    return f"packets {swapped} before their neighbours", [_arranged(batch, rows)]
+    return f"packets {swapped} before their neighbours", [arranged(batch, rows)]
 
 
 def repeated(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
@@ -52,17 +70,14 @@ def repeated(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
     (batch,) = whole.batches
     rows = range(len(batch.number))
     twice = set(random.sample(rows, random.randint(1, len(rows))))
-    return f"packets {sorted(at + 1 for at in twice)} twice", [_arranged(batch, [row for row in rows for _ in range(1 + (row in twice))])]
+    return f"packets {sorted(at + 1 for at in twice)} twice", [arranged(batch, [row for row in rows for _ in range(1 + (row in twice))])]
 
 
 def merged(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
     """The capture and another of the same packets, whose clock is behind, as one, sorted by time."""
     (batch,) = whole.batches
     skew = random.choice((50_000, 3_000_000, 40_000_000, 20_000_000_000))
-    copied = _arranged(batch, [*range(len(batch.number)), *range(len(batch.number))])
-    copied.time_ns[len(batch.number) :] += skew
-    order = np.argsort(copied.time_ns, kind="stable").tolist()
-    return f"merged with a copy {skew / 1e6:g} ms later", [_arranged(copied, order)]
+    return f"merged with a copy {skew / 1e6:g} ms later", [merged_with_a_copy(batch, skew)]
 
 
 def cut(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:

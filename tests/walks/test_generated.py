@@ -15,32 +15,18 @@ from tests.packets import batch
 from tests.thinning import Place, Whole, added, findings_in, place_of
 from tests.walks.damage import DAMAGES
 from tests.walks.generated import BROKERS, Act, Step, Talk
-from tests.walks.known import KNOWN
 
-acts = st.builds(
-    Act,
-    st.sampled_from(
-        [
-            *(["fetch"] * 6),
-            *(["acknowledge"] * 3),
-            "wait",
-            "wait",
-            "answer",
-            "notice",
-            "fin",
-            "fin",
-            "rst",
-            "restart",
-            "pause",
-            "twice",
-            "early",
-        ]
-    ),
-    st.integers(0, 2),
-    st.integers(0, 1),
-    st.integers(0, 1),
-    st.sampled_from(["+0", "+0", "+0", "+0", "+1", "+3", "-1", "-2", 0, 0, -1, -3]),
+WORDS = (
+    *("pause", "answer", "notice", "wait", "wait"),
+    *(["fetch"] * 6),
+    *(["acknowledge"] * 3),
+    *("fin", "fin", "rst", "restart", "twice", "early"),
 )
+EPOCHS: tuple[int | str, ...] = ("+0", "+0", "+0", "+0", "+1", "+3", "-1", "-2", 0, 0, -1, -3)
+
+#: The slow forms make an example small before they show it; to explain what it depends on would take still longer.
+QUICK = [Phase.explicit, Phase.generate]
+SLOW = [*QUICK, Phase.shrink]
 
 
 class Setting(NamedTuple):
@@ -55,24 +41,22 @@ class Setting(NamedTuple):
         return Talk(self.script, release=self.release, room=self.room, joined=self.joined)
 
 
-conversations = st.builds(
-    Setting,
-    st.lists(acts, min_size=1, max_size=25),
-    st.sampled_from(["4.1", "4.2"]),
-    st.sampled_from([2000, 2000, 1, 2]),
-    st.sampled_from([3, 3, 1]),
-)
+@st.composite
+def conversations(draw: st.DrawFn) -> Setting:
+    """Often of one member with one broker: that is where most goes wrong."""
+    members, brokers = draw(st.sampled_from([1, 1, 2, 3])), draw(st.sampled_from([1, 1, 2]))
+    acts = st.tuples(
+        st.sampled_from(WORDS), st.integers(0, members - 1), st.integers(0, brokers - 1), st.integers(0, 1), st.sampled_from(EPOCHS)
+    )
+    script = [Act(*act) for act in draw(st.lists(acts, min_size=8, max_size=20))]
+    return Setting(
+        script, draw(st.sampled_from(["4.1", "4.2"])), draw(st.sampled_from([2000, 2000, 1, 2])), draw(st.sampled_from([3, 3, 1]))
+    )
 
 
-def examples(name: str, count: int) -> settings:
-    """What is known to fail is not made smaller every time."""
-    phases = [Phase.generate] if name in KNOWN else list(Phase)
+def examples(count: int) -> settings:
+    phases = QUICK if count < 1000 else SLOW
     return settings(max_examples=count, deadline=None, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck))
-
-
-def known(name: str) -> pytest.MarkDecorator:
-    """What is known to fail has to: delete its line in tests.walks.known when it does not any more."""
-    return pytest.mark.xfail(name in KNOWN, reason="known to be wrong", raises=AssertionError, strict=True)
 
 
 def whole_of(talk: Talk) -> Whole:
@@ -119,17 +103,15 @@ def check_whole(setting: Setting) -> None:
         assert wrong(talk, findings_in(whole_of(talk).batches)) == []
 
 
-@known("generated conversations")
-@examples("generated conversations", 120)
-@given(conversations)
+@examples(120)
+@given(conversations())
 def test_each_request_is_judged_as_its_broker_knows_it(setting: Setting) -> None:
     check_whole(setting)
 
 
 @pytest.mark.slow
-@known("generated conversations")
-@examples("generated conversations", 10_000)
-@given(conversations)
+@examples(10_000)
+@given(conversations())
 def test_each_of_ten_thousand_is_judged_as_its_broker_knows_it(setting: Setting) -> None:
     check_whole(setting)
 
@@ -142,8 +124,7 @@ def check_damaged(damage: str, setting: Setting, seed: int) -> None:
     before = findings_in(whole.batches)
     words, left = DAMAGES[damage](whole, Random(seed))
     found = findings_in(left)
-    causes = {step.place: step.causes for step in talk.steps}
-    more = added(before, found, lambda it: (allowed := causes.get(place_of(it))) is None or it.cause in allowed)  # type: ignore[arg-type]
+    more = added(before, found)
     assert [f"{words}: {it.code} {it.cause}: {it.argument}" for it in more] == []
     if damage == "missing":
         kept = {number for item in left for number in item.number.tolist()}
@@ -157,25 +138,21 @@ def said_of(broker: str, found: list[Finding]) -> set[tuple[str, str, str | None
     return {(it.code, it.verdict, it.cause, place_of(it)) for it in found if it.broker == broker}
 
 
-EACH = [pytest.param(damage, marks=known(f"generated conversations, {damage}")) for damage in DAMAGES]
-
-
-@pytest.mark.parametrize("damage", EACH)
-def test_damage_accuses_nobody(damage: str) -> None:
-    @examples(f"generated conversations, {damage}", 60)
-    @given(conversations, st.integers(0, 1 << 30))
+def check_many(damage: str, count: int) -> None:
+    @examples(count)
+    @given(conversations(), st.integers(0, 1 << 30))
     def each(setting: Setting, seed: int) -> None:
         check_damaged(damage, setting, seed)
 
     each()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_accuses_nobody(damage: str) -> None:
+    check_many(damage, 60)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", EACH)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_of_ten_thousand_conversations_accuses_nobody(damage: str) -> None:
-    @examples(f"generated conversations, {damage}", 10_000)
-    @given(conversations, st.integers(0, 1 << 30))
-    def each(setting: Setting, seed: int) -> None:
-        check_damaged(damage, setting, seed)
-
-    each()
+    check_many(damage, 10_000)

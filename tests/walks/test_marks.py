@@ -9,7 +9,6 @@ import pytest
 
 import kshark
 from tests.shared import CAPTURES, shared
-from tests.walks.known import assert_right
 from tests.walks.marking import mark
 
 WALKS = ("walk-412-1", "walk-wild-1")
@@ -22,10 +21,9 @@ def test_each_refusal_has_one_cause_and_provable_ones_the_right_one(name: str) -
     assert marks.provable > 460
     assert marks.uncaused == []
     assert marks.wrong_unprovable == []
-    wrong: list[object] = [*marks.wrong, *marks.accused]
-    if marks.right < 0.99 * marks.provable:
-        wrong += marks.unknown
-    assert_right(f"marks of {name}", wrong)
+    assert marks.wrong == []
+    assert marks.accused == []
+    assert marks.right >= 0.99 * marks.provable
 
 
 def violations(capture: Path, allowed: list[int]) -> list[str]:
@@ -35,7 +33,7 @@ def violations(capture: Path, allowed: list[int]) -> list[str]:
 
 
 def test_java_consumers_that_wait_for_a_session_break_no_rule() -> None:
-    assert_right("violations of java-limit", violations(CAPTURES / "java-limit.pcap", []))
+    assert violations(CAPTURES / "java-limit.pcap", []) == []
 
 
 @pytest.mark.slow
@@ -43,4 +41,4 @@ def test_correct_peers_break_no_rule() -> None:
     clean = json.loads(shared("captures", "clean.json").read_text())
     assert len(clean) > 30
     for name, allowed in clean.items():
-        assert_right(f"violations of {name}", violations(shared("captures", *name.split("/")), allowed))
+        assert violations(shared("captures", *name.split("/")), allowed) == [], name

@@ -1,7 +1,8 @@
 """Prints what missing packets add: `python -m tests.walks.thinned [--variants N] [--seed N] [-v] [PCAP...]`.
 
 Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the whole does not have.
-Without names: every recorded variant of the shared folder, then all its walks.
+misnamed: violations at refusals that the whole explains as the same one's fault, with a cause that the walker knows to be none. Without
+names: every recorded variant of the shared folder, then all its walks.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from multiprocessing import Pool
 from pathlib import Path
@@ -18,22 +19,23 @@ from random import Random
 
 from kshark.model import Finding, PacketBatch
 from tests.packets import Packet, pcap
-from tests.thinning import Loss, Mask, Whole, accused, added, findings_in, findings_of, place_of, removals
+from tests.thinning import Loss, Mask, Place, Whole, added, findings_in, findings_of, place_of, removals
 from tests.walks.marking import WALKS, steps_of
 
 #: Recorded variants, each named after its walk.
 THINNED = WALKS / "thinned"
 PROCESSES = 2
-_COLUMNS = "{:<36}{:>9}{:>11}{:>7}  {}"
+_COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>10}  {}"
 
 
 @dataclass(frozen=True)
 class Added:
-    """A variant of a capture and the violations that it has and the whole has not."""
+    """A variant of a capture, the violations that it has and the whole has not, and those whose cause is none."""
 
     index: int
     words: str
     found: list[Finding]
+    misnamed: list[Finding]
     #: What the whole says at the same exchanges.
     whole: list[str]
 
@@ -44,6 +46,14 @@ class Report:
 
     variants: int = 0
     added: list[Added] = field(default_factory=list)
+
+    @property
+    def that_add(self) -> list[Added]:
+        return [it for it in self.added if it.found]
+
+    @property
+    def misnamed(self) -> int:
+        return sum(len(it.misnamed) for it in self.added)
 
     @property
     def codes(self) -> Counter[str]:
@@ -61,15 +71,19 @@ class Known:
 
     whole: Whole
     found: list[Finding]
-    causes: dict[tuple[str, int], frozenset[str]]
+    causes: dict[tuple[str, int | None], frozenset[str]]
 
-    def added(self, thinned: Iterable[Finding]) -> list[Finding]:
-        return added(self.found, thinned, self._allows)
+    @cached_property
+    def codes(self) -> set[tuple[str, Place]]:
+        return {(finding.code, place_of(finding)) for finding in self.found}
 
-    def _allows(self, finding: Finding) -> bool:
-        about = accused(finding)
-        causes = None if about is None else self.causes.get((finding.client.rsplit(":", 1)[1], about.correlation_id))
-        return causes is None or "unknown" in causes or finding.cause in causes
+    def misnamed(self, finding: Finding) -> bool:
+        """Whether it accuses by a cause that the walker knows to be none, and that the whole does not name."""
+        if finding.verdict != "violation" or finding.cause is None or (finding.code, place_of(finding)) in self.codes:
+            return False
+        client, _, correlation_id = place_of(finding)
+        causes = self.causes.get((client.rsplit(":", 1)[1], correlation_id), frozenset())
+        return bool(causes) and causes.isdisjoint({"unknown", finding.cause})
 
     def there(self, findings: Iterable[Finding]) -> list[str]:
         """What the whole says at the exchanges of these findings."""
@@ -80,7 +94,7 @@ class Known:
 @cache
 def loaded(capture: Path) -> Known:
     whole = Whole.load(capture)
-    causes: dict[tuple[str, int], frozenset[str]] = {}
+    causes: dict[tuple[str, int | None], frozenset[str]] = {}
     for step in steps_of(capture):
         key = str(step.client_port), step.request[1]
         causes[key] = causes.get(key, frozenset()) | step.causes
@@ -88,11 +102,14 @@ def loaded(capture: Path) -> Known:
 
 
 def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Added]:
-    """The variants that add a violation."""
+    """The variants that add a violation or name a cause that there is not."""
     it = loaded(capture)
     for index, (words, keep) in losses:
-        if more := it.added(findings_of(it.whole, keep)):
-            yield Added(index, words, more, it.there(more))
+        found = findings_of(it.whole, keep)
+        more = added(it.found, found)
+        misnamed = [finding for finding in found if it.misnamed(finding) and finding not in more]
+        if more or misnamed:
+            yield Added(index, words, more, misnamed, it.there([*more, *misnamed]))
 
 
 def _share(capture: Path, seed: int, count: int, turn: int) -> list[Added]:
@@ -113,7 +130,7 @@ def whole_of(variant: Path) -> Path:
 
 def recorded(variant: Path) -> list[Finding]:
     """Violations of a recorded variant that its walk does not have."""
-    return loaded(whole_of(variant)).added(findings_in(Whole.load(variant).batches))
+    return added(loaded(whole_of(variant)).found, findings_in(Whole.load(variant).batches))
 
 
 def write(whole: Whole, keep: Mask, path: Path) -> None:
@@ -140,13 +157,21 @@ def main() -> None:
         parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
     if not asked.captures:
         _print_recorded(asked.verbose)
-    print(_COLUMNS.format("capture", "variants", "that add", "added", "by code"))
+    print(_COLUMNS.format("capture", "variants", "that add", "added", "misnamed", "added by code"))
     for capture in asked.captures or sorted(WALKS.glob("*.pcap")):
         made = report(capture, asked.seed, asked.variants)
-        print(_COLUMNS.format(capture.stem, made.variants, len(made.added), made.codes.total(), _told(made.codes)), flush=True)
+        print(
+            _COLUMNS.format(capture.stem, made.variants, len(made.that_add), made.codes.total(), made.misnamed, _told(made.codes)),
+            flush=True,
+        )
         for it in made.added[:10]:
             if asked.verbose:
-                print(f"  {it.index}: {it.words}; the whole says there {', '.join(it.whole) or 'nothing'}", *map(_line, it.found), sep="\n")
+                print(
+                    f"  {it.index}: {it.words}; the whole says there {', '.join(it.whole) or 'nothing'}",
+                    *map(_line, it.found),
+                    *map(_misnamed, it.misnamed),
+                    sep="\n",
+                )
             if asked.write is not None:
                 asked.write.mkdir(parents=True, exist_ok=True)
                 whole = loaded(capture).whole
@@ -155,11 +180,11 @@ def main() -> None:
 
 
 def _print_recorded(verbose: bool) -> None:
-    print(_COLUMNS.format("recorded variant", "", "", "added", "by code"))
+    print(_COLUMNS.format("recorded variant", "", "", "added", "", "by code"))
     for variant in sorted(THINNED.glob("*.pcap")):
         more = recorded(variant)
         codes = Counter(finding.code for finding in more)
-        print(_COLUMNS.format(variant.stem, "", "", len(more), _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
+        print(_COLUMNS.format(variant.stem, "", "", len(more), "", _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
 
 
 def _told(codes: Counter[str]) -> str:
@@ -167,7 +192,11 @@ def _told(codes: Counter[str]) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return f"      {finding.code} {finding.cause or ''} at packet {finding.packet}: {finding.argument}"
+    return f"      added: {finding.code} {finding.cause or ''} at packet {finding.packet}: {finding.argument}"
+
+
+def _misnamed(finding: Finding) -> str:
+    return f"      misnamed: {finding.code} {finding.cause} at packet {finding.packet}: {finding.argument}"
 
 
 if __name__ == "__main__":
