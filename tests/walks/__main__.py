@@ -1,8 +1,9 @@
 """Prints how right kshark is on each walk: `python -m tests.walks [-v] [PCAP...]`; without names, all walks of the shared folder.
 
-right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one. unknown: of provable
-refusals and, after the `+`, of the others. wrong likewise. beyond: a cause where the walker knew none. clean: violations at requests with
-which nothing was wrong. causes: refusals without exactly one finding that has a cause. Below each row: what lies behind its figures.
+right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one; viol.: as a violation,
+the others are notes. unknown: of provable refusals and, after the `+`, of the others. wrong likewise. beyond: a cause where the walker
+knew none. clean: violations at requests with which nothing was wrong. causes: refusals without exactly one finding that has a cause.
+Below each row: what lies behind its figures.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tests.walks.marking import WALKS, Marks, Wrong, mark
 
-_COLUMNS = "{:<24}{:>7}{:>9}{:>10}{:>7}{:>7}{:>7}{:>10}{:>7}{:>8}{:>7}{:>8}"
+_COLUMNS = "{:<24}{:>7}{:>9}{:>10}{:>7}{:>7}{:>7}{:>7}{:>10}{:>7}{:>8}{:>7}{:>8}"
 
 
 def lines(name: str, marks: Marks) -> Iterable[str]:
@@ -22,7 +23,7 @@ def lines(name: str, marks: Marks) -> Iterable[str]:
     rate = f"{100 * marks.right / marks.provable:.1f}" if marks.provable else "-"
     unknown = f"{len(marks.unknown)}+{marks.unknown_unprovable}"
     wrong = f"{len(marks.wrong)}+{len(marks.wrong_unprovable)}"
-    counts = (marks.steps, marks.refused, marks.provable, marks.right, rate, marks.first)
+    counts = (marks.steps, marks.refused, marks.provable, marks.right, rate, marks.first, marks.violations)
     yield _COLUMNS.format(name, *counts, unknown, wrong, marks.beyond, len(marks.accused), len(marks.uncaused))
     for word, some in (("wrong", marks.wrong), ("wrong, not provable", marks.wrong_unprovable)):
         by_kind: dict[str, list[object]] = defaultdict(list)
@@ -72,7 +73,7 @@ def main() -> None:
     captures: list[Path] = asked.captures or sorted(WALKS.glob("*.pcap"))
     if not captures:
         parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
-    head = ("capture", "steps", "refused", "provable", "right", "%", "first", "unknown", "wrong", "beyond", "clean", "causes")
+    head = ("capture", "steps", "refused", "provable", "right", "%", "first", "viol.", "unknown", "wrong", "beyond", "clean", "causes")
     print(_COLUMNS.format(*head))
     for path in captures:
         marks = mark(path)

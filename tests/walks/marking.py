@@ -61,8 +61,9 @@ class Marks:
     refused: int = 0
     provable: int = 0
     right: int = 0
-    #: Of those that are right, how many say the likeliest cause.
+    #: Of those that are right, how many say the likeliest cause, and how many are violations; the others are notes.
     first: int = 0
+    violations: int = 0
     unknown: list[Step] = field(default_factory=list)
     unknown_unprovable: int = 0
     wrong: list[Wrong] = field(default_factory=list)
@@ -150,3 +151,4 @@ def _weigh(marks: Marks, step: Step, caused: list[Finding]) -> None:
     elif step.provable:
         marks.right += 1
         marks.first += said.cause in step.first
+        marks.violations += said.verdict == "violation"
