@@ -1,8 +1,8 @@
 """Prints how right kshark is on each walk: `python -m tests.walks [-v] [PCAP...]`; without names, all walks of the shared folder.
 
-right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one; viol.: as a violation,
-the others are notes. unknown: of provable refusals and, after the `+`, of the others. wrong likewise. beyond: a cause where the walker
-knew none. clean: violations at requests with which nothing was wrong. causes: refusals without exactly one finding that has a cause.
+right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one; viol.: as a
+violation, the others are notes. unknown: of provable refusals and, after the `+`, of the others. wrong likewise. beyond: a cause where the
+walker knew none. clean: violations at requests with which nothing was wrong. causes: refusals without exactly one finding that has a cause.
 Below each row: what lies behind its figures.
 """
 

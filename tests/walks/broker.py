@@ -46,13 +46,15 @@ class Answer:
 
 @dataclass
 class Broker:
-    """`room`: how many sessions it holds. `gone`: what took each session away; `openers`: connections, still open, that opened it."""
+    """`room`: how many sessions it holds. `gone`: what took each session, or would have; `openers`: open connections that opened it."""
 
     release: str = "4.2"
     room: int = 2000
     sessions: dict[Key, Session] = field(default_factory=dict)
-    gone: dict[Key, str] = field(default_factory=dict)
+    gone: dict[Key, frozenset[str]] = field(default_factory=dict)
     openers: dict[Key, set[int]] = field(default_factory=dict)
+    #: The connections of sessions that an older one took away.
+    orphaned: dict[Key, int] = field(default_factory=dict)
     #: The last request of each member on each connection.
     before: dict[tuple[Key, int], Request] = field(default_factory=dict)
 
@@ -69,7 +71,7 @@ class Broker:
             return self._open(key, request) if request.fetch else Answer(WRONG_EPOCH, frozenset({"ack_epoch_zero"}))
         session = self.sessions.get(key)
         if session is None:
-            return Answer(NOT_FOUND, frozenset({"negative" if request.epoch < -1 else self.gone.get(key, "never_opened")}))
+            return Answer(NOT_FOUND, frozenset({"negative"}) if request.epoch < -1 else self.gone.get(key, frozenset({"never_opened"})))
         if request.epoch == -1:
             self._drop(key, "final_epoch")
             return Answer(NONE)
@@ -83,11 +85,12 @@ class Broker:
     def _open(self, key: Key, request: Request) -> Answer:
         """An old session is gone in any case."""
         self.sessions.pop(key, None)
+        self.orphaned.pop(key, None)
         if request.twice:
-            self.gone[key] = "failed_reopen"
+            self.gone[key] = frozenset({"failed_reopen"})
             return Answer(UNKNOWN_ERROR)
         if len(self.sessions) >= self.room:
-            self.gone[key] = "session_limit"
+            self.gone[key] = frozenset({"session_limit"})
             return Answer(NO_ROOM)
         self.sessions[key] = Session(request, 1, request, {True: 0})
         self.openers.setdefault(key, set()).add(request.connection)
@@ -107,8 +110,10 @@ class Broker:
         return frozenset(causes)
 
     def _drop(self, key: Key, why: str) -> None:
-        del self.sessions[key]
-        self.gone[key] = why
+        session = self.sessions.pop(key)
+        self.gone[key] = frozenset({why})
+        if why == "old_connection_closed":
+            self.orphaned[key] = session.opening.connection
 
     def end(self, connection: int) -> None:
         """The broker notices the end of a connection; up to 4.1 an older one takes the new session away as well (KAFKA-19950)."""
@@ -118,9 +123,13 @@ class Broker:
                 own = session.opening.connection == connection
                 if own or self.release == "4.1":
                     self._drop(key, "connection_closed" if own else "old_connection_closed")
+            elif self.orphaned.get(key) == connection:
+                self.gone[key] |= {"connection_closed"}
             openers.discard(connection)
 
     def restart(self) -> None:
+        for key in self.orphaned:
+            self.gone[key] |= {"connection_closed", "broker_restart"}
         for key in list(self.sessions):
             self._drop(key, "broker_restart")
         self.openers.clear()

@@ -184,6 +184,8 @@ class Talk:
         step.causes = step.answer.causes
         if "broker_restart" in step.causes:
             step.causes |= {"connection_closed"}  # where it had one connection the packets say no more
+        if "old_connection_closed" in step.causes:
+            step.causes |= {"unknown"}  # a reset may come from a socket that was closed before
         if step.refused and (place in self._murky or step.crossed) and not step.answer.causes & {"negative", "ack_epoch_zero"}:
             step.causes = None
         if step.answer.error == NONE and not step.crossed:

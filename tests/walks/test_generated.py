@@ -154,5 +154,5 @@ def test_damage_accuses_nobody(damage: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_of_ten_thousand_conversations_accuses_nobody(damage: str) -> None:
-    check_many(damage, 10_000)
+def test_damage_of_thousands_of_conversations_accuses_nobody(damage: str) -> None:
+    check_many(damage, 2_000)
