@@ -295,8 +295,7 @@ def crosses(walk: Walk, actor: Actor) -> None:
     )
     epoch, what = walk.random.choice(crossings)
     listed = walk.random.sample(walk.partitions, 1) if epoch == 0 else []
-    how = {"fetch": True} if epoch == 0 else {}
-    crossing = walk.ask(actor, epoch, f"crosses it with {what}", "concurrent", on=other, listed=listed, **how)
+    crossing = walk.ask(actor, epoch, f"crosses it with {what}", "concurrent", fetch=True if epoch == 0 else None, on=other, listed=listed)
     for each in (crossing, waits):
         walk.learn(actor, each.wait())
     walk.does(actor, due + 1, "goes on after the crossing", "after_crossing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,12 @@ class Open:
 class Diary:
     """Looks on at a conversation: asks the model before each answer, and writes every step down.
 
-    `intend` says what the next request is meant to be. `surprises` are the steps that the model had not foretold.
+    `intend` says what the next request is meant to be. `surprises` are the steps that the model had not foretold. `clock` gives the
+    time in ns.
     """
 
     model: Model
+    clock: Callable[[], int] = time.time_ns
     known_topics: set[str] = field(default_factory=set)
     steps: list[Step] = field(default_factory=list)
     surprises: list[Step] = field(default_factory=list)
@@ -61,7 +63,7 @@ class Diary:
     def sent(self, asked: Asked, body: Mapping[str, Any]) -> None:
         if asked.key not in (SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE):
             return
-        now = time.time_ns()
+        now = self.clock()
         port, n = _port(asked), len(self.steps) + 1
         action, mistake = self._intention
         step = _step(n, now, port, asked, body, action, mistake)
@@ -79,7 +81,7 @@ class Diary:
         known = self._open.pop((_port(asked), asked.correlation_id), None)
         if known is None:
             return
-        now = time.time_ns()
+        now = self.clock()
         step, error = known.step, int(body["error_code"])
         step["answered_wall"], step["answer"] = _wall(now), error
         if asked.key == SHARE_GROUP_HEARTBEAT:
@@ -93,7 +95,7 @@ class Diary:
         for known in mine:
             del self._open[port, known.request.correlation_id]
             known.step["effect"] = "unknown"
-        now = time.time_ns()
+        now = self.clock()
         by, kind = ("broker", "fin") if how == "by the broker" else ("client", how)
         outstanding = [known.request.correlation_id for known in mine]
         self._note("connection_end", now, port=port, how=kind, by=by, outstanding=outstanding)
@@ -102,11 +104,11 @@ class Diary:
 
     def broker_down(self, how: str) -> None:
         """From here on nothing is left of what was."""
-        self.model.restarted(time.time_ns())
-        self._note("broker_down", time.time_ns(), how=how)
+        self.model.restarted(self.clock())
+        self._note("broker_down", self.clock(), how=how)
 
     def broker_up(self) -> None:
-        self._note("broker_up", time.time_ns())
+        self._note("broker_up", self.clock())
 
     def _note(self, event: str, now: int, **fields: Any) -> None:
         self.steps.append({"event": event, "wall": _wall(now), **fields})

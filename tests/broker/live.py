@@ -15,8 +15,9 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Protocol
 
 import kshark
@@ -29,7 +30,15 @@ HOST = "127.0.0.1"
 #: Clients' ports, one after the other, so that none comes twice in a walk; below those that the kernel hands out.
 PORTS = range(10_000, 32_000)
 ANSWER_SECONDS = 40.0
+_FREE = cycle(PORTS)
 _REGISTRY = Registry()
+
+
+def _headers(key: int, version: int) -> tuple[int, int]:
+    """Header versions of request and response."""
+    api = _REGISTRY.api(key)
+    assert api is not None
+    return api.request_header_version(version), api.response_header_version(version)
 
 
 class Observer(Protocol):
@@ -103,8 +112,7 @@ class LiveConnection(Connection):
         self.correlation_id += 1
         body = self.talk.with_real_topics(body)  # type: ignore[attr-defined]
         header = struct.pack(">hhih", key, version, self.correlation_id, len(self.client_id)) + self.client_id.encode()
-        flexible = _REGISTRY.api(key).request_header_version(version) == 2
-        data = header + (b"\0" if flexible else b"") + kshark.encode(key, version, "request", body)
+        data = header + (b"\0" if _headers(key, version)[0] == 2 else b"") + kshark.encode(key, version, "request", body)
         sent = Sent(self, api, key, version, self.correlation_id, [], body=body)
         talk: Live = self.talk  # type: ignore[assignment]
         talk.observer.sent(sent, body)
@@ -167,7 +175,7 @@ class LiveConnection(Connection):
     def _answer(self, frame: bytes) -> None:
         sent = self.outstanding.popleft()
         assert int.from_bytes(frame[:4], "big") == sent.correlation_id
-        start = 5 if _REGISTRY.api(sent.key).response_header_version(sent.version) else 4
+        start = 5 if _headers(sent.key, sent.version)[1] else 4
         answer = kshark.decode(sent.key, sent.version, "response", frame[start:])
         talk: Live = self.talk  # type: ignore[assignment]
         talk.observer.answered(sent, answer)
@@ -184,20 +192,24 @@ class LiveConnection(Connection):
 
 
 class Live(Conversation):
-    """A conversation with the broker at that port of this machine; `topics` are the real ids of the names that conversations use."""
+    """A conversation with the broker at that port of this machine.
 
-    def __init__(self, broker_port: int, observer: Observer | None = None, *, first_port: int = PORTS.start) -> None:
-        super().__init__()
+    `topics` are the real ids of the names that conversations use; `group` is the group of members that are not said to have another,
+    so that many conversations can be had at once. `line`: 4.1, 4.2 ...
+    """
+
+    def __init__(self, broker_port: int, observer: Observer | None = None, *, line: str = "4.3", group: str = "g") -> None:
+        super().__init__(release=line)
+        self.group = group
         self.broker_port = broker_port
         self.observer: Observer = observer or Nobody()
         self.connections: dict[int, LiveConnection] = {}
         self.topics: dict[str, str] = {}
-        self._free: Iterator[int] = iter(range(first_port, PORTS.stop))
         self.wire.step_ns = 1_000
 
     def connection(self, *_: Any, introduced: bool = True, **__: Any) -> LiveConnection:
         while True:
-            port = next(self._free)
+            port = next(_FREE)
             try:
                 connection = LiveConnection(self, port)
             except OSError as error:
@@ -208,6 +220,9 @@ class Live(Conversation):
             if introduced:
                 connection.api_versions(None)
             return connection
+
+    def member(self, name: str, group: str | None = None, connection: Connection | None = None, *, joined: bool = True) -> Member:
+        return super().member(name, group or self.group, connection, joined=joined)
 
     def pause(self, seconds: float) -> None:
         """Lets that much time go by; answers are taken meanwhile."""

@@ -65,7 +65,7 @@ class Walk:
         self.release: Release = broker.release
         self.model = Model(broker.release, room)
         self.diary = Diary(self.model)
-        self.talk = Live(broker.port, self.diary)
+        self.talk = Live(broker.port, self.diary, line=broker.release.line)
         self.admin = prepare(self.talk, TOPICS, GROUPS)
         self.diary.known_topics.update(self.talk.topics.values())
         self.partitions = [(self.talk.topics[topic], index) for topic, count in TOPICS.items() for index in range(count)]
