@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-quick test-mutants lint bench bench-quick clean help
+.PHONY: setup demo test test-quick test-broker test-mutants lint bench bench-quick clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
 	@echo "make test        ruff, mypy and every test"
-	@echo "make test-quick  the tests that need no Spark"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
+	@echo "make test-quick  the tests that need no Spark and no broker"
+	@echo "make test-broker 11,000 steps of share clients against each of three brokers: half an hour, needs Java and Maven"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
 	@echo "make setup       what the others need (they call it)"
@@ -39,7 +40,10 @@ test: lint
 	$(BIN)/python -m pytest -m "not slow and not live"
 
 test-quick: setup
-	$(BIN)/python -m pytest -m "not slow and not live and not spark"
+	$(BIN)/python -m pytest -m "not slow and not live and not spark and not broker"
+
+test-broker: setup
+	$(BIN)/python -m tests.broker --long
 
 test-mutants: setup $(VENV)/.mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)

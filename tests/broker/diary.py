@@ -16,11 +16,13 @@ from tests.broker.causes import Causes, causes_of
 from tests.broker.model import Key, Model, Prediction
 from tests.broker.releases import INVALID_REQUEST, Release
 from tests.broker.state import SHARE_FETCH, Request, Turn
+from tests.broker.table import ABSENT, Cell, cell_of
 from tests.conversation import Asked
 
 SHARE_GROUP_HEARTBEAT = 76
 SHARE_ACKNOWLEDGE = 79
 REFUSED = (122, 123)
+NO_ROOM = 133
 #: What a request that only renews has to leave zero.
 LIMITS = ("max_wait_ms", "min_bytes", "max_bytes", "max_records")
 Step = dict[str, Any]
@@ -50,6 +52,7 @@ class Diary:
     surprises: list[Step] = field(default_factory=list)
     causes: dict[int, Causes] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
+    cells: Counter[Cell] = field(default_factory=Counter)
     untouched: set[int] = field(default_factory=set)
     _open: dict[tuple[int, int], Open] = field(default_factory=dict)
     _by_n: dict[int, Step] = field(default_factory=dict)
@@ -130,10 +133,23 @@ class Diary:
         step["effect"] = effects.pop() if len(effects) == 1 else "unknown"
         if step["effect"] == "untouched":
             self.untouched.add(request.n)
-        self.outcomes.update({turn.outcome.value if turn.outcome else "untouched" for turn in turns} if len(turns) == 1 else ["several"])
         step["overtaken"] = error == 123 and bool(turns) and all(turn.effect in ("advance", "open") for turn in turns)
+        self._count(request, error, turns, overtaken=step["overtaken"])
         if error in REFUSED:
             self.causes[request.n] = causes_of(request, error, turns, prediction.overtakers, frozenset(self.untouched), raced=step["racy"])
+
+    def _count(self, request: Request, error: int, turns: tuple[Turn, ...], *, overtaken: bool) -> None:
+        """What a broker did, and where that stands in the product's table; not counted where it may have been one of several."""
+        outcomes = {turn.outcome for turn in turns}
+        cells = {cell_of(request.api_key, request.epoch, turn.before.due if turn.before else ABSENT) for turn in turns}
+        if len(outcomes) == 1 and not any(turn.lost for turn in turns):
+            (outcome,) = outcomes
+            self.outcomes[outcome.value if outcome is not None else "untouched"] += 1
+            if outcome is not None and len(cells) == 1:
+                self.cells.update(cells)
+        self.outcomes["overtaken"] += overtaken
+        self.outcomes["no room"] += error == NO_ROOM
+        self.outcomes["failed half-way"] += any(turn.effect == "failed" for turn in turns) and error != NO_ROOM
 
     def _state(self, request: Request, turns: tuple[Turn, ...]) -> dict[str, Any]:
         """The session at its turn; nothing is said where several things are possible."""

@@ -22,11 +22,35 @@ ERROR_OF: Final = {
 }
 
 
+#: A place in the product's table: API, kind of epoch, state of the session.
+Cell = tuple[int, str, str]
+STATES: Final = ("no session", "as expected", "another epoch")
+
+
+def cell_of(api_key: int, epoch: int, due: int) -> Cell:
+    """Where the table is looked up when the session expects that epoch (ABSENT: there is none)."""
+    column = 0 if due == ABSENT else 1 if due == epoch else 2
+    return api_key, _kind(epoch).name, STATES[column]
+
+
+def cells() -> frozenset[Cell]:
+    """Every place in the table that can be met: epochs 0 and below are never due."""
+    return frozenset(
+        (api_key, kind.name, state)
+        for api_key, kind in SESSION_OUTCOME
+        for state in STATES
+        if kind is Kind.SUBSEQUENT or state != STATES[1]
+    )
+
+
 def outcome_of(api_key: int, epoch: int, due: int) -> Outcome:
     """What becomes of a request when the session expects that epoch (ABSENT: there is none)."""
-    kind = Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
-    column = 0 if due == ABSENT else 1 if due == epoch else 2
-    return SESSION_OUTCOME[api_key, kind][column]
+    _, _, state = cell_of(api_key, epoch, due)
+    return SESSION_OUTCOME[api_key, _kind(epoch)][STATES.index(state)]
+
+
+def _kind(epoch: int) -> Kind:
+    return Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
 
 
 def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
@@ -42,4 +66,15 @@ def dies_with_older_connection(line: str) -> bool:
     return behaviour.dies_with_older_connection
 
 
-__all__ = ["ABSENT", "ERROR_OF", "Outcome", "dies_with_older_connection", "due_after", "next_epoch", "outcome_of"]
+__all__ = [
+    "ABSENT",
+    "ERROR_OF",
+    "Cell",
+    "Outcome",
+    "cell_of",
+    "cells",
+    "dies_with_older_connection",
+    "due_after",
+    "next_epoch",
+    "outcome_of",
+]

@@ -1,0 +1,39 @@
+"""Real brokers of each release answer the scenarios as written and a short walk as foretold, and kshark accuses no clean step of it.
+
+The long form is `make test-broker`. Needs Java 17, and Maven until the releases' jars are in the cache folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.releases import RELEASES
+from tests.broker.report import surprises
+from tests.broker.run import Plan, run
+from tests.broker.server import NoBroker
+from tests.broker.verdicts import verdicts
+
+pytestmark = pytest.mark.broker
+STEPS = 400
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        *(Plan(release, 1, STEPS, scenarios=True) for release in RELEASES),
+        Plan("4.3.1", 2, 60, room=1, scenarios=True),
+    ],
+    ids=lambda plan: f"{plan.release} with room for {plan.room}",
+)
+def test_brokers_answer_as_foretold(plan: Plan, tmp_path: Path) -> None:
+    try:
+        done = run(plan, tmp_path)
+    except NoBroker as reason:
+        pytest.skip(str(reason))
+    counts, accused = verdicts(done.capture, done.expected)
+    print(f"{plan.name}: {len(done.expected['steps'])} steps; refusals: {dict(counts)}")
+    assert surprises(done) == []
+    assert accused == []
+    assert counts["right"] > counts["wrong"]
