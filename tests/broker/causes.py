@@ -6,11 +6,11 @@ session the model had lost, have every cause that is possible and cannot be prov
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.broker.state import SHARE_FETCH, Request, Turn
+from tests.broker.state import OLD_CONNECTION_CLOSED, RACED, SHARE_FETCH, Request, Turn
 from tests.broker.table import Outcome
 
 NO_SESSION: Final = 122
@@ -38,6 +38,8 @@ RULES: Final = {
 }
 AHEAD: Final = ("skip_after_timeout", "skip_ahead")
 ELSEWHERE: Final = ("reopened_elsewhere", "two_writers")
+#: Reasons for having no session that no packet shows: an opening may be missing, or the broker confused two connections in a race.
+UNSEEN: Final = ("never_opened", RACED)
 CROSSED: Final = ("concurrent_requests", "overtaken")
 
 
@@ -55,29 +57,30 @@ class Causes:
 
 
 def causes_of(
-    request: Request, error: int, turns: Iterable[Turn], overtakers: Iterable[Request], untouched: frozenset[int], *, raced: bool
+    request: Request, error: int, turns: Sequence[Turn], overtakers: Collection[Request], untouched: Collection[int], *, raced: bool
 ) -> Causes:
     """The causes of a 122 or 123.
 
     `untouched`: requests (their n) that were refused before they reached the session; `raced`: others were outstanding elsewhere.
     """
-    told = [_of_turn(request, error, turn, list(overtakers), untouched) for turn in turns]
+    told = [_of_turn(request, error, turn, overtakers, untouched) for turn in turns]
     if not told:
         return Causes(frozenset({"unknown"}), frozenset({"unknown"}), False)
     every = frozenset().union(*(causes for causes, _ in told))
     first = frozenset().union(*(first for _, first in told))
-    certain = not raced and len(set(told)) == 1 and "unknown" not in every and every != {"never_opened"}
-    return Causes(every if certain else every | set(CROSSED), first, certain)
+    certain = not raced and len(set(told)) == 1
+    hidden = error == NO_SESSION and any(turn.gone in UNSEEN for turn in turns)
+    return Causes(every if certain else every | set(CROSSED), first, certain and not hidden and "unknown" not in every)
 
 
 Told = tuple[frozenset[str], frozenset[str]]
 
 
-def _of_turn(request: Request, error: int, turn: Turn, overtakers: list[Request], untouched: frozenset[int]) -> Told:
+def _of_turn(request: Request, error: int, turn: Turn, overtakers: Collection[Request], untouched: Collection[int]) -> Told:
     if request.epoch < -1:
         return _alone("negative")
     if error == NO_SESSION:
-        gone = "unknown" if turn.gone == "model_lost" else turn.gone
+        gone = {"model_lost": "unknown", RACED: OLD_CONNECTION_CLOSED}.get(turn.gone, turn.gone)
         also = {"connection_closed"} if gone == "broker_restart" else set()
         return frozenset({gone, *also}), frozenset({gone})
     if request.epoch == 0 and request.api_key != SHARE_FETCH:
@@ -90,7 +93,7 @@ def _of_turn(request: Request, error: int, turn: Turn, overtakers: list[Request]
     return _of_count(request, turn, untouched)
 
 
-def _of_count(request: Request, turn: Turn, untouched: frozenset[int]) -> Told:
+def _of_count(request: Request, turn: Turn, untouched: Collection[int]) -> Told:
     """An epoch that was not due."""
     assert turn.before is not None
     assert turn.last is not None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.broker.causes import Causes, causes_of
+from tests.broker.live import Observer
 from tests.broker.model import Key, Model, Prediction
 from tests.broker.releases import INVALID_REQUEST, Release
 from tests.broker.state import SHARE_FETCH, Request, Turn
@@ -38,7 +39,7 @@ class Open:
 
 
 @dataclass
-class Diary:
+class Diary(Observer):
     """Looks on at a conversation: asks the model before each answer, and writes every step down.
 
     `intend` says what the next request is meant to be. `surprises` are the steps that the model had not foretold. `clock` gives the
@@ -160,7 +161,7 @@ class Diary:
         opening = before.opening if before else None
         state = {
             "expected": before.due if before else None,
-            "gone": turn.gone if turn and before is None else None,
+            "gone": turn.gone.partition(" ")[0] if turn and before is None else None,
             "dying": [],
             "model_unknown": turn is None or turn.lost,
             "opening": [opening.port, opening.correlation_id] if opening else None,

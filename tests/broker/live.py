@@ -18,12 +18,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any
 
 import kshark
 from kshark.model import ACK, FIN
 from kshark.registry import Registry
-from tests.conversation import TOPIC, Asked, Connection, Conversation, Member
+from tests.conversation import Asked, Connection, Conversation, Member
 from tests.packets import Tcp
 
 HOST = "127.0.0.1"
@@ -41,18 +41,8 @@ def _headers(key: int, version: int) -> tuple[int, int]:
     return api.request_header_version(version), api.response_header_version(version)
 
 
-class Observer(Protocol):
-    """Who looks on: told of every request before it is sent, of every answer and of every end that a client made."""
-
-    def sent(self, asked: Asked, body: Mapping[str, Any]) -> None: ...
-
-    def answered(self, asked: Asked, body: Mapping[str, Any]) -> None: ...
-
-    def ended(self, port: int, how: str) -> None: ...
-
-
-class Nobody:
-    """Looks away."""
+class Observer:
+    """Who looks on: told of every request before it is sent, of every answer and of every end of a connection. This one looks away."""
 
     def sent(self, asked: Asked, body: Mapping[str, Any]) -> None: ...
 
@@ -65,6 +55,7 @@ class Nobody:
 class Sent(Asked):
     """A request to a real broker; `answer` is its decoded body once it is there. `lost`: the connection ended before."""
 
+    connection: LiveConnection
     body: Mapping[str, Any] = field(default_factory=dict)
     answer: dict[str, Any] | None = None
     lost: bool = False
@@ -82,15 +73,16 @@ class Sent(Asked):
 
     def wait(self, seconds: float = ANSWER_SECONDS) -> Sent:
         """Waits until it is answered or its connection has ended."""
-        talk: Live = self.connection.talk  # type: ignore[assignment]
         until = time.monotonic() + seconds
         while self.answer is None and not self.lost and time.monotonic() < until:
-            talk.poll(until - time.monotonic())
+            self.connection.talk.poll(until - time.monotonic())
         return self
 
 
 class LiveConnection(Connection):
-    """A connection of a client to a real broker."""
+    """A connection of a client to a real broker. Raises OSError where there can be none from that port."""
+
+    talk: Live
 
     def __init__(self, talk: Live, port: int) -> None:
         self.talk, self.client_id, self.correlation_id = talk, "raw", 0
@@ -101,8 +93,12 @@ class LiveConnection(Connection):
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.bind((HOST, port))
-        self.socket.connect((HOST, talk.broker_port))
+        try:
+            self.socket.bind((HOST, port))
+            self.socket.connect((HOST, talk.broker_port))
+        except OSError:
+            self.socket.close()
+            raise
         self.socket.setblocking(False)
         self.tcp = Tcp(talk.wire, f"{HOST}:{port}", f"{HOST}:{talk.broker_port}", [port * 1000, port * 3000])
         talk.now()
@@ -110,24 +106,20 @@ class LiveConnection(Connection):
 
     def ask(self, key: int, api: str, version: int, body: dict[str, Any]) -> Sent:
         self.correlation_id += 1
-        body = self.talk.with_real_topics(body)  # type: ignore[attr-defined]
+        body = self.talk.with_real_topics(body)
         header = struct.pack(">hhih", key, version, self.correlation_id, len(self.client_id)) + self.client_id.encode()
         data = header + (b"\0" if _headers(key, version)[0] == 2 else b"") + kshark.encode(key, version, "request", body)
         sent = Sent(self, api, key, version, self.correlation_id, [], body=body)
-        talk: Live = self.talk  # type: ignore[assignment]
-        talk.observer.sent(sent, body)
+        self.talk.exchanges.append(sent)
+        self.talk.observer.sent(sent, body)
         self.outstanding.append(sent)
-        self._send(struct.pack(">i", len(data)) + data)
-        talk.exchanges.append(sent)
-        return sent
-
-    def _send(self, data: bytes) -> None:
-        self.talk.now()  # type: ignore[attr-defined]
-        self.tcp.client(data)
+        self.talk.now()
+        self.tcp.client(struct.pack(">i", len(data)) + data)
         try:
-            self.socket.sendall(data)  # a request is far smaller than the socket's buffer
+            self.socket.sendall(struct.pack(">i", len(data)) + data)  # far smaller than the socket's buffer
         except OSError:
-            self._gone()
+            self._gone("by the broker")
+        return sent
 
     def api_versions(self, release: str | None) -> Sent:
         del release  # the broker says itself what it speaks
@@ -135,16 +127,16 @@ class LiveConnection(Connection):
 
     def close(self, *, how: str = "fin") -> None:
         """Ends the connection: FIN, or RST."""
+        self.talk.poll(0)
         if not self.is_open:
             return
-        talk: Live = self.talk  # type: ignore[assignment]
-        talk.poll(0)
+        self.talk.now()
         if how == "rst":
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        talk.observer.ended(self.port, how)
-        talk.now()
-        self.tcp.reset() if how == "rst" else self.tcp.close()
-        self._gone()
+            self.tcp.reset()
+        else:
+            self.tcp.close()
+        self._gone(how)
 
     def reset(self) -> None:
         self.close(how="rst")
@@ -153,16 +145,12 @@ class LiveConnection(Connection):
         """Takes what has come."""
         try:
             data = self.socket.recv(1 << 20)
-        except BlockingIOError:
-            return
         except OSError:
             data = b""
-        talk: Live = self.talk  # type: ignore[assignment]
-        talk.now()
+        self.talk.now()
         if not data:
             self.tcp._send(1, FIN | ACK)
-            talk.observer.ended(self.port, "by the broker")
-            self._gone()
+            self._gone("by the broker")
             return
         self.tcp.broker(data)
         self._received += data
@@ -177,15 +165,14 @@ class LiveConnection(Connection):
         assert int.from_bytes(frame[:4], "big") == sent.correlation_id
         start = 5 if _headers(sent.key, sent.version)[1] else 4
         answer = kshark.decode(sent.key, sent.version, "response", frame[start:])
-        talk: Live = self.talk  # type: ignore[assignment]
-        talk.observer.answered(sent, answer)
+        self.talk.observer.answered(sent, answer)
         sent.answer = answer
 
-    def _gone(self) -> None:
-        talk: Live = self.talk  # type: ignore[assignment]
+    def _gone(self, how: str) -> None:
         self.is_open = False
+        self.talk.observer.ended(self.port, how)
         self.socket.close()
-        talk.connections.pop(self.port, None)
+        del self.talk.connections[self.port]
         for sent in self.outstanding:
             sent.lost = True
         self.outstanding.clear()
@@ -202,24 +189,24 @@ class Live(Conversation):
         super().__init__(release=line)
         self.group = group
         self.broker_port = broker_port
-        self.observer: Observer = observer or Nobody()
+        self.observer: Observer = observer or Observer()
         self.connections: dict[int, LiveConnection] = {}
         self.topics: dict[str, str] = {}
         self.wire.step_ns = 1_000
 
     def connection(self, *_: Any, introduced: bool = True, **__: Any) -> LiveConnection:
-        while True:
-            port = next(_FREE)
+        for port in _FREE:
             try:
                 connection = LiveConnection(self, port)
-            except OSError as error:
-                if isinstance(error, ConnectionRefusedError):
-                    raise
+            except ConnectionRefusedError:
+                raise
+            except OSError:
                 continue  # somebody has that port
             self.connections[port] = connection
             if introduced:
                 connection.api_versions(None)
             return connection
+        raise AssertionError("ports never end")
 
     def member(self, name: str, group: str | None = None, connection: Connection | None = None, *, joined: bool = True) -> Member:
         return super().member(name, group or self.group, connection, joined=joined)
@@ -251,12 +238,3 @@ class Live(Conversation):
             if any("topic_id" in row for row in body.get(name, ()))
         }
         return {**body, **known}
-
-    def wait_all(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Until nothing is outstanding."""
-        until = time.monotonic() + seconds
-        while any(connection.outstanding for connection in self.connections.values()) and time.monotonic() < until:
-            self.poll(until - time.monotonic())
-
-
-__all__ = ["TOPIC", "Live", "LiveConnection", "Member", "Observer", "Sent"]

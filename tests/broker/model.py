@@ -129,7 +129,7 @@ class Model:
                 for room in rooms:
                     yield from take(state.without(first), first, room=room, older_kill=older_kill)
             if isinstance(ending, End) and _may_be_noticed(items, ending):
-                yield from end(state, ending)
+                yield from end(state, ending, older_kill=older_kill)
 
     def _rooms(self, key: Key) -> tuple[bool, ...]:
         """Whether there is room for one more session beside those of the others: yes, no, or both are possible."""

@@ -23,7 +23,7 @@ from tests.broker.releases import Release
 HERE: Final = Path(__file__).parent
 #: Small and quick to start: a walk keeps nothing for long.
 JVM: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
-DOWNLOAD_SECONDS: Final = 120
+DOWNLOAD_SECONDS: Final = 60
 START_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
 

@@ -16,6 +16,9 @@ SHARE_FETCH: Final = 78
 UNKNOWN_SERVER_ERROR: Final = -1
 INVALID_SHARE_SESSION_EPOCH: Final = 123
 SHARE_SESSION_LIMIT_REACHED: Final = 133
+#: Why there is no session after the end of an older connection: until 4.1 always, later where the end and a reopening crossed.
+OLD_CONNECTION_CLOSED: Final = "old_connection_closed"
+RACED: Final = "old_connection_closed while the session was opened anew"
 #: What a session expects of which nothing is known but that it is there and expects something else.
 ANOTHER: Final = -9
 
@@ -151,7 +154,7 @@ def take(state: State, request: Request, *, room: bool, older_kill: bool) -> Ite
             yield _turned(known, _checked(known, after, outcome, error, request), request, outcome, frozenset({error}))
 
 
-def end(state: State, ending: End) -> Iterator[State]:
+def end(state: State, ending: End, *, older_kill: bool) -> Iterator[State]:
     """The broker notices the end of a connection."""
     after = replace(
         state,
@@ -164,7 +167,7 @@ def end(state: State, ending: End) -> Iterator[State]:
     if kills or state.lost:
         opening = state.session.opening if state.session is not None else None
         own = opening is not None and opening.port == ending.port
-        yield replace(after, session=None, gone="connection_closed" if own else "old_connection_closed")
+        yield replace(after, session=None, gone="connection_closed" if own else OLD_CONNECTION_CLOSED if older_kill else RACED)
     if not kills:
         yield after
 

@@ -13,12 +13,12 @@ from tests.conversation import BROKER, Asked, Connection, Conversation
 class Played(Asked):
     """A request on paper; `answered` tells the observer first."""
 
+    connection: PlayedConnection
     answer: dict[str, Any] | None = None
 
     def answered(self, error: int = 0, **body: Any) -> Played:
-        talk: Synthetic = self.connection.talk  # type: ignore[assignment]
         self.answer = {"error_code": int(error), "responses": [], **body}
-        talk.observer.answered(self, self.answer)
+        self.connection.talk.observer.answered(self, self.answer)
         super().answered(error, **body)
         return self
 
@@ -27,20 +27,21 @@ class Played(Asked):
 class PlayedConnection(Connection):
     """A connection on paper; requests that were sent on it and not answered stay so when it ends."""
 
+    talk: Synthetic
+
     def ask(self, key: int, api: str, version: int, body: dict[str, Any]) -> Played:
-        talk: Synthetic = self.talk  # type: ignore[assignment]
         told = Played(self, api, key, version, self.correlation_id + 1, [])
-        talk.observer.sent(told, body)
+        self.talk.observer.sent(told, body)
         told.packets = super().ask(key, api, version, body).packets
-        talk.exchanges[-1] = told
+        self.talk.exchanges[-1] = told
         return told
 
     def close(self) -> None:
-        self.talk.observer.ended(self._port, "fin")  # type: ignore[attr-defined]
+        self.talk.observer.ended(self._port, "fin")
         super().close()
 
     def reset(self) -> None:
-        self.talk.observer.ended(self._port, "rst")  # type: ignore[attr-defined]
+        self.talk.observer.ended(self._port, "rst")
         super().reset()
 
     @property
