@@ -19,7 +19,7 @@ from kshark.model import ACK, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 CLIENT, BROKER = 0, 1
-ENDS = [Ends("10.0.0.1:50000", "10.0.0.9:9092"), Ends("10.0.0.2:50000", "10.0.0.9:9092")]
+ENDS = [Ends(f"10.0.0.{number}:50000", "10.0.0.9:9092") for number in range(1, 21)]
 START_NS = 1_795_231_172_000_000_000
 MILLISECOND = 1_000_000
 
