@@ -9,6 +9,14 @@ class UsageError(Error):
     """The command or call does not make sense; exit code 2."""
 
 
+class FilterError(UsageError):
+    """A display filter that cannot be read: what is wrong, the next step, and `at`, the place in its text from 0."""
+
+    def __init__(self, wrong: str, at: int, step: str) -> None:
+        super().__init__(f"{wrong} (character {at + 1} of the filter; {step})")
+        self.at = at
+
+
 class UnreadableInput(Error):
     """The file is no capture, or cannot be opened; exit code 2."""
 

@@ -12,6 +12,7 @@ from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, in_packet_order
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
+from kshark.cli.shown import Resting, add_filter, looked_into
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
@@ -26,6 +27,7 @@ EXAMPLES = (
     "kshark check trace.pcap -T json | tail -1",
     "kshark check captures/ --each -q",
     "kshark check trace.pcap --select EPOCH_SKIP_AHEAD,SESSION_UNKNOWN",
+    "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'somebody broke a rule'",
 )
 
@@ -37,6 +39,7 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_selection(parser)
+    add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged)")
     add_jobs(parser)
     parser.epilog = (
         f"{parser.epilog}\nexit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
@@ -54,7 +57,7 @@ def run(args: Namespace) -> int:
     selection(args)  # what is asked for is right, before anything is read
     violated = False
     bodies = APIS if args.format == "json" else APIS | NAMING_APIS
-    for source in sources(args, Options(records=False, bodies=bodies)):
+    for source in sources(args, looked_into(Options(records=False, bodies=bodies), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
         tally = _check(source, args, sink)
@@ -78,18 +81,21 @@ class Checking:
         self._chosen = selection(args)
         self._analyzer = Analyzer()
         self._found: list[Finding] = []
+        self._resting = Resting(args)
         self._names = TopicNames(registry(args))
         #: Who names topics, where names are shown.
         self._naming = frozenset[int]() if args.format == "json" else NAMING_APIS
 
     def page(self, page: list[Event]) -> None:
         self._found += filter(self._chosen, self._analyzer.page(page))
+        self._resting.add(page)
         for event in page if self._naming else ():
             if type(event) is Message and event.api_key in self._naming:
                 self._names.learn(event)
 
     def close(self) -> Checked:
         self._found += filter(self._chosen, self._analyzer.close())
+        self._found = list(filter(self._resting.shows, self._found))
         known = self._names.known
         topics = {topic_id: known[topic_id] for finding in self._found if (topic_id := finding.topic_id) in known}
         return Checked(self._found, dict(self._analyzer.summary()), topics)

@@ -16,10 +16,10 @@ from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.parser import Parser, close_to
+from kshark.conditions.fields import COMMON
 from kshark.errors import UsageError
 from kshark.output.catalogue import CODES
 from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
-from kshark.output.fields import COMMON
 from kshark.output.layouts import api_lines, enum_lines, structure_lines
 from kshark.output.occurrences import common_lines, occurrences
 from kshark.output.occurrences import field_lines as occurrence_lines

@@ -7,9 +7,11 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
+from kshark.cli.shown import Resting, add_filter, display_filter
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.face import analysed
+from kshark.model import Finding
 from kshark.output.units import counted
 from kshark.pipeline import Options
 from kshark.records import Opening
@@ -30,6 +32,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
     )
+    add_filter(parser, "only exchanges with a message that passes, and findings that rest on one; all connections and their gaps")
     add_payload(parser)
     add_jobs(parser)
 
@@ -42,14 +45,16 @@ def run(args: Namespace) -> int:
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
-    opening: Opening = args.records and (args.with_records or "headers")
+    wanted = display_filter(args)
+    opened = args.with_records or (wanted is not None and wanted.records)
+    opening: Opening = args.records and (opened or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
     if args.jobs > 1:
         from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
 
         rows = exported(captures, args)
     else:
-        writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records)
+        writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records, wanted=wanted)
         for source in captures:
             _write(source, writer, args)
             print_notes(source, heading=args.each)
@@ -62,6 +67,12 @@ def run(args: Namespace) -> int:
 
 def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
     writer.begin()
+    resting = Resting(args)
+
+    def shows(finding: Finding) -> bool:
+        return source.shows(finding) and resting.shows(finding)
+
     for page, findings in analysed(source):
         writer.page(filter(source.shows, page) if args.since else page)
-        writer.findings(filter(source.shows, findings))
+        resting.add(page)
+        writer.findings(filter(shows, findings))

@@ -11,13 +11,14 @@ from pickle import PickleBuffer
 from typing import TextIO
 
 from kshark.cli.apis import registry
+from kshark.cli.shown import display_filter
 from kshark.cli.source import Source
 from kshark.model import Event, Message
 from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.parallel import Lookahead, Scheduler, Worker, WorkerPool
+from kshark.parallel import Lookahead, Measure, Scheduler, Worker, WorkerPool
 from kshark.pipeline import Back, Options
 
 
@@ -61,12 +62,15 @@ class Pieces:
         self._json = args.format == "json"
         self._lines_of_json: list[bytes] = []
         self._quiet = args.quiet
+        self._wanted = display_filter(args)
         self._file = file
 
     def page(self, page: list[Event], since_ns: int) -> None:
         if self._quiet:
             return
         messages = [event for event in page if isinstance(event, Message) and event.time_ns >= since_ns]
+        if self._wanted is not None:
+            messages = self._wanted.passing(messages)
         if self._file is not None:
             for message in messages:
                 message.file = self._file
@@ -94,12 +98,22 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
 def printed(source: Source, args: Namespace, sink: Sink) -> Generator[memoryview, None, None]:
     """The messages of a capture as they are to be printed, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
-    lookahead = Lookahead(source.options, registry(args), lines.measure if lines is not None and not args.quiet else None)
+    lookahead = Lookahead(source.options, registry(args), _measure(lines, args))
     make_worker = partial(_worker, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
     with WorkerPool(args.jobs - 1, make_worker) as pool:
         scheduler = Scheduler(pool, make_worker(), lookahead, source.notes)
         for shown in scheduler.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
             yield memoryview(shown)
+
+
+def _measure(lines: MessageLines | None, args: Namespace) -> Measure | None:
+    """How columns come to be as wide as they are; None where there are none. The filter is one that looks into no body."""
+    wanted = display_filter(args)
+    if lines is None or args.quiet:
+        return None
+    if wanted is None:
+        return lines.measure
+    return lambda message: lines.measure(message) if wanted.passes(message) else lines.widths
 
 
 def _worker(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:

@@ -13,6 +13,7 @@ from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_selection, selection, show, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
+from kshark.cli.shown import Resting, add_filter, looked_into
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
@@ -33,6 +34,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="where to capture; any: every interface")
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter, as tcpdump takes it: 'tcp port 9092'")
     parser.add_argument("-s", dest="snap_length", type=count, default=262_144, metavar="BYTES", help="bytes kept of a packet (262144)")
+    add_filter(parser, "only messages that pass, and findings that rest on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
     parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
@@ -53,7 +55,7 @@ def run(args: Namespace) -> int:
 
     sink = Sink(sys.stdout)
     shown = not args.quiet
-    options = Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown)
+    options = looked_into(Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
     engine = Engine(options, registry(args))
     names = engine.back.names
     talk = _Talk(args, sink, printing(args, sink)(names), names)
@@ -106,6 +108,7 @@ class _Talk:
         self._write = write
         self._names = names
         self._chosen = selection(args)
+        self._resting = Resting(args)
         self._analyzer = Analyzer()
         self._tally = Tally()
 
@@ -113,16 +116,19 @@ class _Talk:
         self.notes.add(page)
         waiting: list[Message] = []
         for event in page:
-            if isinstance(event, Message) and self._left != 0:
+            if isinstance(event, Message) and self._resting.passes(event) and self._left != 0:
                 waiting.append(event)
                 self._left = None if self._left is None else self._left - 1
-            found = list(filter(self._chosen, self._analyzer.feed(event)))
+            found = list(filter(self._shows, self._analyzer.feed(event)))
             if found:
                 self._messages(waiting)
                 waiting = []
                 self._findings(found)
         self._messages(waiting)
         self.enough = self._left == 0
+
+    def _shows(self, finding: Finding) -> bool:
+        return self._chosen(finding) and self._resting.shows(finding)
 
     def _messages(self, messages: list[Message]) -> None:
         if messages and not self._args.quiet:
@@ -136,6 +142,6 @@ class _Talk:
 
     def close(self) -> bool:
         """The last findings and the verdict; whether a rule was broken."""
-        self._findings(filter(self._chosen, self._analyzer.close()))
+        self._findings(filter(self._shows, self._analyzer.close()))
         verdict(self._tally, dict(self._analyzer.summary()), self._args, self._sink)
         return self._tally.verdicts["violation"] > 0

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kshark.analysis import APIS, Analyzer
 from kshark.cli.apis import registry
 from kshark.cli.check import Checked, Checking
+from kshark.cli.shown import Resting, display_filter
 from kshark.cli.source import Source, is_shown, print_notes
 from kshark.model import Finding
 from kshark.output.notes import Notes
@@ -76,7 +77,7 @@ class _Exporting:
         without_pandas()
         self._args = args
         self._options = options
-        self._writer = ParquetWriter(args.folder, files, records=args.with_records)
+        self._writer = ParquetWriter(args.folder, files, records=args.with_records, wanted=display_filter(args))
         self._capture = -1
 
     def take(self, batch: _Batch | None) -> Any:
@@ -87,8 +88,9 @@ class _Exporting:
             self._begin(batch.capture)
         for page in [] if batch.forwarded is None else self._back.feed(self._receiver.events(batch.forwarded)):
             self._notes.add(page)
+            self._resting.add(page)
             self._writer.page(event for event in page if is_shown(event, batch.begin_ns))
-        self._writer.findings(batch.findings)
+        self._writer.findings(filter(self._resting.shows, batch.findings))
         return self._notes if batch.forwarded is None else self._notes.messages
 
     def _begin(self, capture: int) -> None:
@@ -96,6 +98,7 @@ class _Exporting:
         self._receiver = Receiver()
         self._back = Back(self._options, registry(self._args))
         self._notes = Notes()
+        self._resting = Resting(self._args)
         self._writer.begin()
 
 

@@ -6,15 +6,19 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
+from dissectors.topics import NAMING_APIS
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, add_payload, count
+from kshark.cli.shown import add_filter, display_filter, fields, looked_into
 from kshark.cli.source import Source, print_notes, sources
+from kshark.conditions.fields import of_records, opens
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.fields import COMMON, Fields, fields_lines, opens
+from kshark.output.fields import fields_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
 from kshark.output.tree import Trees
@@ -25,6 +29,7 @@ EXAMPLES = (
     "kshark read trace.pcap -V -c 1",
     "kshark read trace.pcap -T json --no-payload | jq .body",
     "kshark read trace.pcap -T fields -e frame.number -e kafka.api -e kafka.error_code",
+    "kshark read trace.pcap -Y 'kafka.error_code == INVALID_SHARE_SESSION_EPOCH'",
     "kshark read trace.pcap --since +10s --until +20s",
     "kshark read -r monday.pcap -r tuesday.pcap -d tcp.port==9095,kafka",
 )
@@ -39,6 +44,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "-e", dest="fields", action="append", default=[], metavar="FIELD", help="print this field (repeatable, with -T fields)"
     )
+    add_filter(parser, "only messages that pass")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
     add_payload(parser)
     add_jobs(parser)
@@ -50,7 +56,7 @@ def run(args: Namespace) -> int:
     for source in sources(args, options(args), printing=True):
         if args.each and args.format == "text" and not args.quiet:
             sink.text(f"== {source.name}\n")
-        if args.jobs > 1 and args.count is None:  # -c stops in the middle of what others would be doing
+        if args.jobs > 1 and _can_be_shared(args):
             _print_of_many(source, args, sink)
         else:
             _print(source, args, printer(source.names))
@@ -58,22 +64,35 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _can_be_shared(args: Namespace) -> bool:
+    """`-c` stops in the middle of what others would be doing; columns of lines are as wide as what passed before, which bodies decide."""
+    wanted = display_filter(args)
+    return args.count is None and (wanted is None or not wanted.bodies or args.format != "text" or args.verbose)
+
+
 def options(args: Namespace) -> Options:
-    """What has to be read: of `-T fields` with common fields only, no body at all."""
-    named = [name for name in args.fields if name not in COMMON]
+    """What has to be read: of messages that cannot pass, and for fields and filters of the header, no body at all."""
+    wanted = display_filter(args)
+    shown = None if wanted is None else wanted.apis
     if args.quiet or args.format == "fields":
-        records = args.records and not args.quiet and any("records" in name or "batches" in name for name in named)
-        bodies = None if named and not args.quiet else frozenset[int]()
-        return Options(records=records, payload=args.payload, bodies=bodies, embedded=bodies is None and opens(named))
-    return Options(records=args.records, payload=args.payload, embedded=True)
+        names = [] if args.quiet else args.fields
+        asked = fields(args).apis(names)
+        bodies = asked if shown is None else asked & shown
+        read = Options(records=of_records(names), payload=args.payload, bodies=bodies, embedded=opens(names))
+    else:
+        read = Options(payload=args.payload, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
+    read = looked_into(read, args)
+    return read if args.records else replace(read, records=False)
 
 
 def _print(source: Source, args: Namespace, write: Print) -> None:
-    left = args.count
+    left, wanted = args.count, display_filter(args)
     for page in source:
         messages = [event for event in page if isinstance(event, Message)]
         if args.since:
             messages = list(filter(source.shows, messages))
+        if wanted is not None:
+            messages = wanted.passing(messages)
         if args.each:
             for message in messages:
                 message.file = source.name
@@ -105,8 +124,7 @@ def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> 
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
-            fields = Fields(known)
-            text_of = fields_lines([fields.find(name) for name in args.fields])
+            text_of = fields_lines([fields(args).reader(name) for name in args.fields])
             return lambda names: lambda messages: sink.text(text_of(messages))
         case _ if args.verbose:
             return lambda names: partial(_trees, sink, Trees(known, names))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
 
-from kshark.analysis import APIS, Analyzer
+from msgspec import UNSET
+
+from kshark.analysis import APIS, Analyzer, ShareSession
 from kshark.cli.parser import Parser, add_captures, add_format
+from kshark.cli.shown import Packets, add_filter, display_filter, looked_into
 from kshark.cli.source import Source, print_notes, sources
+from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line
 from kshark.output.sink import Sink
 from kshark.output.spans import folded
@@ -23,12 +28,13 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
+    add_filter(parser, "only sessions with a request or an answer that passes")
     parser.add_argument("-V", dest="verbose", action="store_true", help="a row for every request: its epoch, the one expected, the outcome")
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    for source in sources(args, Options(records=False, bodies=APIS)):
+    for source in sources(args, looked_into(Options(records=False, bodies=APIS), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
         _show(source, args, sink)
@@ -37,11 +43,17 @@ def run(args: Namespace) -> int:
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
-    analyzer = Analyzer(steps=args.verbose)
+    wanted, passed = display_filter(args), Packets()
+    analyzer = Analyzer(steps=args.verbose or wanted is not None)
     for page in source:
         analyzer.page(page)  # findings are `kshark check`'s
+        for event in page:
+            if wanted is not None and isinstance(event, Exchange) and event.request is not None and wanted.takes(event):
+                passed.add(event.request.packet)
     analyzer.close()
     sessions = [session for session in analyzer.sessions() if session.closed is None or source.tells(session.closed.time_ns)]
+    if wanted is not None:
+        sessions = list(_of_steps(sessions, passed, shown=args.verbose))
     if args.format == "json":
         sink.json([] if args.quiet else sessions)
         return
@@ -50,3 +62,11 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     elif not args.quiet:
         sink.lines(session_lines(sessions, sink.width))
     sink.lines(folded(total_line(sessions), sink.width, 2))
+
+
+def _of_steps(sessions: Iterable[ShareSession], passed: Packets, *, shown: bool) -> Iterator[ShareSession]:
+    """The sessions with a step that passed; steps that nobody asked for leave again."""
+    for session in sessions:
+        if session.steps is not UNSET and any(passed.has(step.packet) for step in session.steps):
+            session.steps = session.steps if shown else UNSET
+            yield session

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kshark.schema import Field
+from kshark.schema import Field, Versions
 
 #: `("topics", "partitions", "error_code")`: names from the body's root; arrays have no name of their own.
 Names = tuple[str, ...]
@@ -20,6 +20,8 @@ class Path:
 
     names: Names
     field: Field
+    #: The arrays and structs that it lies in, outermost first.
+    owners: tuple[Field, ...] = ()
 
     def __str__(self) -> str:
         return ".".join(self.names)
@@ -30,12 +32,28 @@ class Path:
         return self.field.element or self.field
 
 
-def paths(struct: Field, version: int, above: Names = ()) -> Iterator[Path]:
-    """Every field of that version, a container before what it holds, tagged fields last."""
+def paths(struct: Field, version: int, above: Path | None = None) -> Iterator[Path]:
+    """Every field of that version, a container before what it holds, tagged fields last; those of a struct that lies at `above`."""
     for field in (*struct.in_wire_order(version), *struct.by_tag(version).values()):
-        path = Path((*above, field.name), field)
+        path = _below(above, field)
         yield path
-        yield from paths(path.type, version, path.names)
+        yield from paths(path.type, version, path)
+
+
+def paths_of_versions(struct: Field, versions: Versions, above: Path | None = None) -> Iterator[tuple[Path, Versions]]:
+    """Every field that one of these versions has, with those that have it, as schemas name them one after the other."""
+    for field in struct.fields:
+        within = versions & field.versions
+        if within.low <= within.high:
+            path = _below(above, field)
+            yield path, within
+            yield from paths_of_versions(path.type, within, path)
+
+
+def _below(above: Path | None, field: Field) -> Path:
+    if above is None:
+        return Path((field.name,), field)
+    return Path((*above.names, field.name), field, (*above.owners, above.field))
 
 
 def values(body: Any, names: Names) -> Iterator[Any]:

@@ -62,6 +62,12 @@ class Condition(ABC):
         """The same of changed parts; itself where it has none."""
         return self
 
+    def fields(self) -> frozenset[str]:
+        """The fields of the row that it asks for; of a path the first part."""
+        row = Row()
+        self.python(row)
+        return row.fields
+
     @abstractmethod
     def python(self, row: Row) -> str:
         """An expression that is True or False."""

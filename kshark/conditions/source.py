@@ -21,7 +21,7 @@ _ESCAPES: Final = {ord("\\"): "\\\\", ord("'"): "\\'", ord("\n"): "\\n", ord("\r
 class Row:
     """A row in Python source: each field that is asked for is read once, into a variable. `known` are names that the source uses."""
 
-    def __init__(self, name: str = "body", known: dict[str, Any] | None = None, numbers: count[int] | None = None) -> None:
+    def __init__(self, name: str = "row", known: dict[str, Any] | None = None, numbers: count[int] | None = None) -> None:
         self.name = name
         self.known: dict[str, Any] = {"UNSET": UNSET} if known is None else known
         self._numbers = count() if numbers is None else numbers
@@ -36,6 +36,11 @@ class Row:
             known = self._fields[name] = f"v{next(self._numbers)}"
             self._reads.append((known, f"getattr({self.field(owner) if owner else self.name}, {last!r}, None)"))
         return known
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that were asked for; of a path the first part."""
+        return frozenset(name for name in self._fields if "." not in name)
 
     def inside(self) -> Row:
         """A row of its own, for an array's elements."""

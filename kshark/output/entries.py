@@ -12,8 +12,8 @@ from dissectors.enums import ErrorCode
 from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import Rule
 from kshark.anomaly import Entry
+from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES, group_of, number_of
-from kshark.output.fields import COMMON
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
 from kshark.tables import TABLES, Column
@@ -132,10 +132,10 @@ def _columns(columns: Iterable[Column]) -> Iterator[Line]:
 
 
 def field_lines() -> Iterator[Line]:
-    """Names for `-e`."""
+    """Names for `-e` and `-Y`."""
     width = max(map(len, COMMON)) + 2
-    for name, (about, _) in COMMON.items():
-        yield [("  " + name.ljust(width), LABEL), (about, PLAIN)]
+    for name, field in COMMON.items():
+        yield [("  " + name.ljust(width), LABEL), (field.about, PLAIN)]
     yield []
     yield from _wrapped(
         'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its path, as in '

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kshark.codec.paths import Names
-from kshark.output.fields import COMMON, PREFIX
+from kshark.codec.paths import Names, paths_of_versions
+from kshark.conditions.fields import COMMON, PREFIX
 from kshark.output.layouts import notes_of, type_of
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.output.units import counted
@@ -32,9 +32,9 @@ def occurrences(name: str, registry: Registry) -> list[Occurrence]:
     wanted = tuple(_plain(part) for part in name.removeprefix(PREFIX).split("."))
     found = []
     for owner, where, layout in _layouts(registry):
-        for names, field, versions in _fields(layout.root, layout.versions, ()):
-            if tuple(map(_plain, names[-len(wanted) :])) == wanted:
-                found.append(Occurrence(owner, where, names, field, versions, layout.versions))
+        for path, versions in paths_of_versions(layout.root, layout.versions):
+            if tuple(map(_plain, path.names[-len(wanted) :])) == wanted:
+                found.append(Occurrence(owner, where, path.names, path.field, versions, layout.versions))
     return found
 
 
@@ -52,15 +52,6 @@ def _layouts(registry: Registry) -> Iterator[tuple[str, str, Layout]]:
         yield name, "inside bytes", layout
 
 
-def _fields(struct: Field, versions: Versions, above: Names) -> Iterator[tuple[Names, Field, Versions]]:
-    """Every field of all versions, with those that have it."""
-    for field in struct.fields:
-        within = versions & field.versions
-        if within.low <= within.high:
-            yield (*above, field.name), field, within
-            yield from _fields(field.element or field, within, (*above, field.name))
-
-
 def field_lines(name: str, found: list[Occurrence]) -> Iterator[Line]:
     """The occurrences as a table, and how to ask for them."""
     yield [(found[0].names[-1], API), (f"  in {counted(len({each.owner for each in found}), 'structure')}", PLAIN)]
@@ -71,7 +62,7 @@ def field_lines(name: str, found: list[Occurrence]) -> Iterator[Line]:
         yield [*line, (path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
     if any(each.where != "inside bytes" for each in found):
         end = found[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]
-        yield [(f"{PREFIX}{'.'.join(end)} names them for -e", DIM)]
+        yield [(f"{PREFIX}{'.'.join(end)} names them for -e and -Y", DIM)]
 
 
 def _notes(each: Occurrence) -> str:
@@ -80,4 +71,4 @@ def _notes(each: Occurrence) -> str:
 
 def common_lines(name: str) -> Iterator[Line]:
     """One of the common fields."""
-    yield [(name, API), (f"  {COMMON[name][0]}", PLAIN)]
+    yield [(name, API), (f"  {COMMON[name].about}", PLAIN)]

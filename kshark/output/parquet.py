@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from kshark.tables import COMMON, TABLES, Block, Column, Rows, Table
 from kshark.tables.blocks import Cells, Texts
 from kshark.tables.captures import capture_names
 from kshark.tables.types import Array, Struct, Type, parse_type
+
+if TYPE_CHECKING:
+    from kshark.conditions.filter import Filter
 
 MANIFEST: Final = "manifest.json"
 #: Version of the manifest's own shape.
@@ -246,17 +249,20 @@ class ParquetWriter:
         writer.begin(); ...                         # the second
         writer.close()                              # manifest.json
 
-    Raises kshark.UsageError for a folder that holds something else.
+    `wanted`: a filter by which exchanges have rows. Raises kshark.UsageError for a folder that holds something else.
     """
 
-    def __init__(self, folder: str | Path, captures: Sequence[Sequence[str]], *, records: bool = False) -> None:
+    def __init__(
+        self, folder: str | Path, captures: Sequence[Sequence[str]], *, records: bool = False, wanted: Filter | None = None
+    ) -> None:
         self._folder = Path(folder)
         self._captures = captures
         self._names = iter(capture_names(captures))
         prepare(self._folder)
         pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
         self._files = TableFiles(self._folder, records=records)
-        self._rows = Rows("", records=records)
+        self._rows = Rows("", records=records, wanted=None if wanted is None else wanted.takes)
+        self._filter = None if wanted is None else wanted.text
 
     def begin(self) -> None:
         """The next capture's events follow."""
@@ -277,7 +283,7 @@ class ParquetWriter:
         """Ends the files and writes the manifest; gives the number of rows of each table."""
         self._files.add(self._rows.rest())
         counts = self._files.close()
-        write_manifest(self._folder, self._captures, counts)
+        write_manifest(self._folder, self._captures, counts, self._filter)
         return counts
 
 
@@ -305,8 +311,8 @@ def _ours(parts: tuple[str, ...]) -> bool:
     return len(parts) == 2 and parts[0] in TABLES and parts[1].endswith((".parquet", ".parquet.unfinished"))
 
 
-def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict[str, int]) -> None:
-    """Who wrote the tables, of which captures, and how many rows each has."""
+def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict[str, int], filter: str | None = None) -> None:
+    """Who wrote the tables, of which captures, how many rows each has, and the filter where not every exchange is there."""
     manifest = {
         "format": FORMAT,
         "kshark": __version__,
@@ -315,6 +321,7 @@ def write_manifest(folder: Path, captures: Sequence[Sequence[str]], counts: dict
             for name, files in zip(capture_names(captures), captures, strict=True)
         ],
         "tables": {name: {"version": TABLES[name].version, "rows": rows} for name, rows in counts.items()},
+        **({} if filter is None else {"filter": filter}),
     }
     path = folder / MANIFEST
     unfinished = path.with_name(f".{MANIFEST}.unfinished")
@@ -334,6 +341,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is no manifest of kshark") from None
     if later:
         raise UsageError(f"{path} was written by kshark {manifest.get('kshark')}, whose tables this version does not know; upgrade kshark")
+    if "filter" in manifest:
+        raise UsageError(f"{folder} holds only what passed -Y '{manifest['filter']}', by which nobody can be judged; export it without -Y")
     return cast("dict[str, Any]", manifest)
 
 

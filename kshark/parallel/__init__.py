@@ -10,9 +10,21 @@ Not one byte of the output depends on the number of processes.
 """
 
 from kshark.parallel.forwarding import Forwarded, Forwarder, Receiver, pipelined
-from kshark.parallel.lookahead import Lookahead
+from kshark.parallel.lookahead import Lookahead, Measure
 from kshark.parallel.pool import WorkerPool
 from kshark.parallel.scheduler import ALWAYS, Scheduler
 from kshark.parallel.worker import Renderer, Worker
 
-__all__ = ["ALWAYS", "Forwarded", "Forwarder", "Lookahead", "Receiver", "Renderer", "Scheduler", "Worker", "WorkerPool", "pipelined"]
+__all__ = [
+    "ALWAYS",
+    "Forwarded",
+    "Forwarder",
+    "Lookahead",
+    "Measure",
+    "Receiver",
+    "Renderer",
+    "Scheduler",
+    "Worker",
+    "WorkerPool",
+    "pipelined",
+]

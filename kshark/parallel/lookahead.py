@@ -49,7 +49,8 @@ class Lookahead:
     def __init__(self, options: Options, registry: Registry, measure: Measure | None = None) -> None:
         self._registry = registry
         self._records = LazyReader(opened=options.records, payload=options.payload)
-        self._exchange = ExchangeStage(SelectiveDecoders(registry, self._records, names=options.embedded), self._records)
+        decoders = SelectiveDecoders(registry, self._records, options.bodies, names=options.embedded)
+        self._exchange = ExchangeStage(decoders, self._records)
         self._embedding = Embedding(registry, self._records) if options.embedded else None
         self._measure = measure
         self._widths: tuple[int, ...] | None = None

@@ -45,17 +45,17 @@ class LazyReader(RecordsReader):
 class SelectiveDecoders(Decoders):
     """Reads a body where it, or records in it, may pair a topic id with its name, or where the stages look into it themselves.
 
-    How some answers' bytes are read depends on fields of their request: of such requests only these fields are kept, as a dict. `names`:
-    whether topic names are wanted; without, no body is read for them.
+    How some answers' bytes are read depends on fields of their request: of such requests only these fields are kept, as a dict. `bodies`:
+    those that others read; `names`: whether topic names are wanted; without, no body is read for them.
     """
 
-    def __init__(self, registry: Registry, records: RecordsReader, *, names: bool) -> None:
-        super().__init__(registry, records)
+    def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, names: bool) -> None:
+        super().__init__(registry, records, bodies)
         self._names = names
 
     def _make(self, key: int, version: int) -> Decoder:
         decoder = super()._make(key, version)
-        if self._registry.api(key) is None:
+        if self._registry.api(key) is None or decoder.unasked:
             return decoder
         asked = _asked_by_answers(self._registry.places(key, "response")) if self._names else ()
         if asked:

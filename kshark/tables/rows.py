@@ -34,11 +34,13 @@ class Rows:
     """Rows of captures, one after the other: takes what the engine gives, in its order, and findings wherever they come.
 
     `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of one event. A row of
-    an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row for each record too.
+    an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row for each record too; `wanted`: which
+    exchanges have rows.
     """
 
-    def __init__(self, capture: str, *, records: bool = False) -> None:
+    def __init__(self, capture: str, *, records: bool = False, wanted: Callable[[Exchange], bool] | None = None) -> None:
         self._held = Held(records=records)
+        self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
             Opened: self._opened,
             HalfClosed: self._half_closed,
@@ -152,7 +154,7 @@ class Rows:
     def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int, given_up: int | None) -> None:
         request, response = exchange.request, exchange.response
         first = request or response
-        if first is None:
+        if first is None or (self._wanted is not None and not self._wanted(exchange)):
             return
         held, names = self._held, self._names
         where = connection.where or connection.named(first)

@@ -157,7 +157,7 @@ def test_a_field_tells_which_apis_have_it(kshark: Run, name: str) -> None:
         "share_session_epoch  in 2 structures",
         "  ShareFetch        request  0-2  share_session_epoch  int32  0 opens a session, -1 closes it",
         "  ShareAcknowledge  request  0-2  share_session_epoch  int32  -1 closes the session",
-        "kafka.share_session_epoch names them for -e",
+        "kafka.share_session_epoch names them for -e and -Y",
     ]
 
 

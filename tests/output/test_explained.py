@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dissectors.enums import ErrorCode
 from dissectors.errors import RETRIABLE, SHARE_GROUPS
+from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES
 from kshark.output.entries import catalogue_lines, code_lines, error_lines, field_lines, table_lines
-from kshark.output.fields import COMMON
 from kshark.output.layouts import api_lines
 from kshark.output.spans import plain
 from kshark.tables import TABLES

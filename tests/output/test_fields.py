@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import kshark
+from kshark.conditions.fields import COMMON, Fields
 from kshark.errors import UsageError
-from kshark.output.fields import COMMON, Fields, fields_lines
+from kshark.output.fields import fields_lines
 from tests.output.messages import REGISTRY, Message, request, response, unreadable
 from tests.shared import CAPTURES
 
@@ -17,7 +18,7 @@ FIELDS = Fields(REGISTRY)
 
 
 def value(name: str, of: Message) -> str:
-    return fields_lines([FIELDS.find(name)])([of])[:-1]
+    return fields_lines([FIELDS.reader(name)])([of])[:-1]
 
 
 ASKED = request(
@@ -94,8 +95,8 @@ def test_ipv6_addresses_lose_their_brackets() -> None:
 
 
 def test_fields_of_records_can_be_named() -> None:
-    assert FIELDS.find("kafka.records.batches.base_offset")(ANSWERED) == []
-    assert FIELDS.find("kafka.responses.partitions.records.size")(ANSWERED) == [0]
+    assert FIELDS.reader("kafka.records.batches.base_offset")(ANSWERED) == []
+    assert FIELDS.reader("kafka.responses.partitions.records.size")(ANSWERED) == [0]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_fields_of_records_can_be_named() -> None:
 )
 def test_a_name_that_no_message_has_is_refused_with_what_comes_close(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as told:
-        FIELDS.find(name)
+        FIELDS.reader(name)
     assert str(told.value).startswith(f'no field "{name}"')
     assert hint in str(told.value)
 
@@ -117,8 +118,8 @@ def test_a_name_that_no_message_has_is_refused_with_what_comes_close(name: str, 
 def test_columns_of_attributes_are_what_each_message_gives_by_itself() -> None:
     names = ["frame.number", "kafka.flow", "kafka.len", "kafka.api_key", "kafka.api", "kafka.api_version", "kafka.correlation_id"]
     messages = list(kshark.read(CAPTURES / "adv-frames.pcap"))
-    readers = [FIELDS.find(name) for name in [*names, "kafka.client_id"]]
-    one_by_one = fields_lines([*readers, FIELDS.find("frame.time_epoch")])
+    readers = [FIELDS.reader(name) for name in [*names, "kafka.client_id"]]
+    one_by_one = fields_lines([*readers, FIELDS.reader("frame.time_epoch")])
 
     together = fields_lines(readers)(messages)
 

@@ -12,8 +12,9 @@ from msgspec import UNSET
 from kshark.analysis.statistics import Statistics
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
+from kshark.conditions.fields import COMMON, Fields
 from kshark.model import Ends, Exchange, Flow, Message
-from kshark.output.fields import COMMON, Fields, fields_lines
+from kshark.output.fields import fields_lines
 from kshark.output.jsonlines import json_lines
 from kshark.output.lines import MessageLines
 from kshark.output.spans import plain
@@ -65,7 +66,7 @@ def printed(message: Message) -> None:
     for width in (None, 80):
         assert plain(MessageLines(REGISTRY, width).of(message)).isprintable()
     assert all(plain(line).isprintable() for line in Trees(REGISTRY).of(message))
-    assert fields_lines([FIELDS.find(name) for name in NAMES])([message]).count("\n") == 1
+    assert fields_lines([FIELDS.reader(name) for name in NAMES])([message]).count("\n") == 1
     json.loads(json_lines([message]))
 
 

@@ -1,0 +1,286 @@
+"""Parts of a message by name, for `-e` and `-Y` alike.
+
+The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one: `kafka.error_code` is every
+error code at any depth, `kafka.topics.partitions.partition_index` one field only. Behind `_decoded`, which is what bytes hold, any path
+may follow: `kafka.protocols.metadata_decoded.data.topics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from kshark.anomaly import CATALOGUE
+from kshark.codec import DECODED
+from kshark.codec.paths import Names, Path, paths, paths_of_versions, values
+from kshark.conditions.condition import ALWAYS, Condition
+from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, Type, named
+from kshark.conditions.message import Made, Whether, port_of
+from kshark.conditions.terms import F, Term
+from kshark.errors import UsageError
+from kshark.model import Message
+from kshark.records.fields import RECORDS
+from kshark.registry import Registry
+from kshark.schema import Api, Layout, struct
+
+#: Every occurrence of a field in a message, in wire order.
+Values = Callable[[Message], list[Any]]
+
+PREFIX: Final = "kafka."
+#: The one full path that means every depth.
+_ANY_DEPTH: Final = ("error_code",)
+
+#: Where names are to be found.
+LISTED: Final = "kshark explain fields lists the common ones, kshark explain ShareFetch a body's"
+
+_ANSWERS: Final = F("kind") == "response"
+_ASKS: Final = F("kind") == "request"
+
+
+class Attribute:
+    """Reads what is an attribute of the message."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._get = attrgetter(name)
+
+    def __call__(self, message: Message) -> list[Any]:
+        value = self._get(message)
+        return [] if value is UNSET else [value]
+
+
+class Common(NamedTuple):
+    """A field that every message may have: what it is, how `-e` reads it, and for `-Y` the type and the terms that have its occurrences,
+    each where its condition holds; `array` where they are elements of one."""
+
+    about: str
+    read: Values
+    type: Type
+    terms: tuple[tuple[Condition, Term], ...] = ()
+    array: F | None = None
+
+
+def _attribute(about: str, name: str, type: Type) -> Common:
+    return Common(about, Attribute(name), type, ((ALWAYS, F(name)),))
+
+
+def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> Common:
+    """`ends`: sender, receiver or both, in that order."""
+    make: Callable[[Term], Term] = (lambda end: Made("port", port_of, end)) if type is NUMBER else (lambda end: end)
+    client, broker = make(F("client")), make(F("broker"))
+    of_end = {"sender": ((_ANSWERS, broker), (~_ANSWERS, client)), "receiver": ((_ANSWERS, client), (~_ANSWERS, broker))}
+    terms = of_end[ends[0]] if len(ends) == 1 else ((ALWAYS, client), (ALWAYS, broker))
+
+    def read(message: Message) -> list[Any]:
+        told = (message.broker, message.client) if message.kind == "response" else (message.client, message.broker)
+        return [part(end) for name, end in zip(("sender", "receiver"), told, strict=True) if name in ends]
+
+    return Common(about, read, type, terms)
+
+
+def _address(end: str) -> str:
+    return end.rpartition(":")[0].strip("[]")
+
+
+_CODE: Final = named({code: code for code in CATALOGUE}, "kshark explain")
+#: The API's names depend on who is asked: `Fields` puts them in.
+_API: Final = named({}, "kshark explain ApiKey")
+
+COMMON: Final[dict[str, Common]] = {
+    "frame.number": _attribute("number of the packet with which the message was complete", "packet", NUMBER),
+    "frame.time_epoch": Common(
+        "time of that packet, seconds since 1970",
+        lambda m: [f"{m.time_ns // 1_000_000_000}.{m.time_ns % 1_000_000_000:09}"],
+        TIME,
+        ((ALWAYS, F("time_ns")),),
+    ),
+    "ip.addr": _of_ends("address of the sender, then of the receiver", _address, ADDRESS, "sender", "receiver"),
+    "ip.src": _of_ends("address of the sender", _address, ADDRESS, "sender"),
+    "ip.dst": _of_ends("address of the receiver", _address, ADDRESS, "receiver"),
+    "tcp.port": _of_ends("port of the sender, then of the receiver", port_of, NUMBER, "sender", "receiver"),
+    "tcp.srcport": _of_ends("port of the sender", port_of, NUMBER, "sender"),
+    "tcp.dstport": _of_ends("port of the receiver", port_of, NUMBER, "receiver"),
+    "kafka.flow": _attribute("number of the TCP connection, from 0", "flow", NUMBER),
+    "kafka.len": _attribute("bytes of the frame without its length prefix", "size", NUMBER),
+    "kafka.request": Common("true for a request", lambda m: [m.kind == "request"], TRUTH, ((ALWAYS, Whether(_ASKS)),)),
+    "kafka.response": Common("true for a response", lambda m: [m.kind == "response"], TRUTH, ((ALWAYS, Whether(_ANSWERS)),)),
+    "kafka.api_key": _attribute("number of the API", "api_key", NUMBER),
+    "kafka.api": _attribute("name of the API", "api", _API),
+    "kafka.api_version": _attribute("version of the API", "version", NUMBER),
+    "kafka.correlation_id": _attribute("correlation id of the header", "correlation_id", NUMBER),
+    "kafka.client_id": _attribute("client id of the request's header", "client_id", TEXT),
+    "kafka.latency_ms": Common(
+        "milliseconds from the request's last byte to the response's first",
+        lambda m: [m.latency_ns / 1e6] if isinstance(m.latency_ns, int) else [],
+        MILLISECONDS,
+        ((ALWAYS, F("latency_ns")),),
+    ),
+    "kafka.weird": Common(
+        "codes of what is odd about the message", lambda m: m.weird if isinstance(m.weird, list) else [], _CODE, array=F("weird")
+    ),
+}
+
+
+class Place(NamedTuple):
+    """A field of an API's requests or responses."""
+
+    api_key: int
+    kind: str
+    path: Path
+
+
+class BodyField(NamedTuple):
+    """A body's field by the end of its path, and what follows behind `_decoded`."""
+
+    end: Names
+    rest: Names
+
+
+class Fields:
+    """Finds fields by name in the common ones and in every known API's schema."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._paths: dict[tuple[Names, int, int, str], list[Path]] = {}
+
+    def find(self, name: str) -> Common | BodyField | None:
+        """The field of that name; None for a name that no message can have."""
+        if name in COMMON:
+            return COMMON[name]
+        end, rest = _until_decoded(tuple(name.removeprefix(PREFIX).split(".")))
+        return BodyField(end, rest) if name.startswith(PREFIX) and self.places(end) else None
+
+    def reader(self, name: str) -> Values:
+        """How a field is read for `-e`. Raises UsageError, with what comes close, for a name that no message can have."""
+        field = self.find(name)
+        if field is None:
+            raise UsageError(f"{self.unknown(name)} ({LISTED})")
+        if isinstance(field, Common):
+            return field.read
+
+        def read(message: Message) -> list[Any]:
+            body = message.body
+            if body is None or body is UNSET or not isinstance(message.api_key, int) or not isinstance(message.version, int):
+                return []
+            ways = self.paths(field.end, message.api_key, message.version, message.kind)
+            return [value for path in ways for value in values(body, (*path.names, *field.rest))]
+
+        return read
+
+    def apis(self, names: Iterable[str]) -> frozenset[int]:
+        """The APIs whose bodies have one of these fields, or tell what is odd. Raises UsageError as `reader` does."""
+        found = {name: self.find(name) for name in names}
+        for name, field in found.items():
+            if field is None:
+                raise UsageError(f"{self.unknown(name)} ({LISTED})")
+        if "kafka.weird" in found:
+            return frozenset(self.registry.names())
+        return frozenset(place.api_key for field in found.values() if isinstance(field, BodyField) for place in self.places(field.end))
+
+    def type_of(self, common: Common) -> Type:
+        """The type of a common field, with the names of the APIs that are known here."""
+        return common.type._replace(names=self._api_names) if common.type is _API else common.type
+
+    @cached_property
+    def _api_names(self) -> dict[str, str]:
+        names = self.registry.names()
+        return {name.upper(): name for name in names.values()} | {str(key): name for key, name in names.items()}
+
+    def places(self, end: Names) -> list[Place]:
+        """Every field of every API whose path ends so."""
+        return [place for place in self._places.get(end[-1], ()) if place.path.names[-len(end) :] == end]
+
+    def paths(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
+        """Where bodies of that API, version and direction have the field: one that is called so in full, or all whose paths end so."""
+        key = (end, api_key, version, kind)
+        found = self._paths.get(key)
+        if found is None:
+            found = self._paths[key] = self._look_up(*key)
+        return found
+
+    def _look_up(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
+        api = self.registry.api(api_key)
+        if api is None:
+            return []
+        layout = _layout(api, kind)
+        every = list(self._within(api, kind, paths(layout.root, layout.versions.nearest(version))))
+        in_full = [path for path in every if path.names == end and end != _ANY_DEPTH]
+        return in_full or [path for path in every if path.names[-len(end) :] == end]
+
+    def _within(self, api: Api, kind: str, every: Iterable[Path]) -> Iterator[Path]:
+        """Fields with those that lie in them where no schema says so: records, and what bytes hold."""
+        opened = {place.way for place in self.registry.places(api.key, kind)}
+        for path in every:
+            yield path
+            if path.field.type == "records":
+                for inner in paths(RECORDS, 0, path):
+                    yield inner
+                    if inner.field.type == "bytes":
+                        yield _decoded(inner)
+            elif path.names in opened:
+                yield _decoded(path)
+
+    @cached_property
+    def _places(self) -> dict[str, list[Place]]:
+        """By the last part of the path."""
+        found: dict[str, list[Place]] = {}
+        for api in filter(None, map(self.registry.api, self.registry.names())):
+            for kind in ("request", "response"):
+                layout = _layout(api, kind)
+                every = (path for path, _ in paths_of_versions(layout.root, layout.versions))
+                for path in self._within(api, kind, every):
+                    found.setdefault(path.names[-1], []).append(Place(api.key, kind, path))
+        return found
+
+    def names(self) -> set[str]:
+        """Every name of a body's field: its path, and every end of it, without `kafka.`."""
+        every = {place.path.names for places in self._places.values() for place in places}
+        return {".".join(names[at:]) for names in every for at in range(len(names))}
+
+    def unknown(self, name: str) -> str:
+        """What is said of a name that no message can have: with what comes close, if anything does."""
+        close = closest(name, [*COMMON, *(PREFIX + known for known in self.names())])
+        return f'no field "{name}"' + (f'; did you mean "{close}"?' if close else "")
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The shortest name that ends like the wanted one, else the shortest with all its words, else the one most alike."""
+    candidates = sorted(candidates, key=lambda known: (len(known), known))
+    last = name.rpartition(".")[2]
+    words = set(last.split("_"))
+    ends = [known for known in candidates if known.endswith("." + last)]
+    worded = [known for known in candidates if words <= set(known.rpartition(".")[2].split("_"))]
+    spelled = {known.removeprefix(PREFIX): known for known in reversed(candidates)}
+    alike = get_close_matches(name.removeprefix(PREFIX), spelled, 1)
+    return next(iter(ends or worded or [spelled[known] for known in alike]), None)
+
+
+def opens(names: Iterable[str]) -> bool:
+    """Whether one of these fields is what bytes hold."""
+    return any(part.endswith(DECODED) for name in names for part in name.split("."))
+
+
+def of_records(names: Iterable[str]) -> bool:
+    """Whether one of these fields may lie in record batches."""
+    return any(part in ("records", "batches") for name in names for part in name.split("."))
+
+
+def _until_decoded(names: Names) -> tuple[Names, Names]:
+    """A path up to the first part that is decoded, and the rest."""
+    cut = next((at + 1 for at, name in enumerate(names) if name.endswith(DECODED)), len(names))
+    return names[:cut], names[cut:]
+
+
+def _decoded(path: Path) -> Path:
+    """What the bytes there hold: it stands beside them."""
+    name = path.names[-1] + DECODED
+    return Path((*path.names[:-1], name), struct(name=name), path.owners)
+
+
+def _layout(api: Api, kind: str) -> Layout:
+    return api.request if kind == "request" else api.response

@@ -1,0 +1,150 @@
+"""What stands behind an operator in a filter, read as what the field has: numbers and names of them, text, bytes, times, addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import cache
+from ipaddress import ip_network
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kshark.conditions.source import Constant
+from kshark.conditions.terms import KINDS
+from kshark.errors import FilterError
+from kshark.schema import EnumClass, Field
+
+_SECOND: Final = 1_000_000_000
+_UNITS: Final = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
+_NO_NAMES: Final[Mapping[str, Constant]] = MappingProxyType({})
+#: More digits than any field's number has.
+_DIGITS: Final = 40
+
+EQUAL: Final = ("==", "!=", "in")
+ORDERED: Final = (*EQUAL, "<", "<=", ">", ">=")
+TEXTUAL: Final = (*ORDERED, "contains", "matches")
+
+
+class Literal(NamedTuple):
+    """A value as it was typed, the place where it begins, and whether it stood in quotes."""
+
+    text: str
+    at: int
+    quoted: bool = False
+
+
+class Type(NamedTuple):
+    """What the values of a field are. `names` are values by name, in capitals; where they are all there are, `closed`."""
+
+    name: str
+    operators: tuple[str, ...]
+    convert: Callable[[Literal], Any]
+    names: Mapping[str, Constant] = _NO_NAMES
+    #: Where the names are explained.
+    listed: str = ""
+
+    def constant(self, literal: Literal, field: str) -> Any:
+        """The value that is meant. Raises FilterError where the field cannot have it."""
+        named = self.names.get(literal.text.upper())
+        if named is not None:
+            return named
+        try:
+            return self.convert(literal)
+        except (ValueError, ArithmeticError):
+            raise self._misfit(literal, field) from None
+
+    def _misfit(self, literal: Literal, field: str) -> FilterError:
+        names = [str(value) if self.name == "a name" else name for name, value in self.names.items()]
+        close = get_close_matches(literal.text.upper(), [name.upper() for name in names], 1)
+        hint = next((f'; did you mean "{name}"?' for name in names if [name.upper()] == close), "")
+        step = f"{self.listed} lists the names" if self.listed else f"{field} has {self.name}"
+        return FilterError(f'"{literal.text}" is no value of {field}{hint}', literal.at, step)
+
+
+def _whole(literal: Literal) -> int:
+    if re.fullmatch(rf"[+-]?[0-9]{{1,{_DIGITS}}}", literal.text):
+        return int(literal.text)
+    if re.fullmatch(rf"0[xX][0-9a-fA-F]{{1,{_DIGITS}}}", literal.text):
+        return int(literal.text, 16)
+    raise ValueError
+
+
+def _fraction(literal: Literal) -> float:
+    if not re.fullmatch(rf"[+-]?[0-9]{{1,{_DIGITS}}}(\.[0-9]{{0,{_DIGITS}}})?([eE][+-]?[0-9]{{1,3}})?", literal.text):
+        raise ValueError
+    return float(literal.text)
+
+
+def _bytes(literal: Literal) -> bytes:
+    """Text, or as tshark writes bytes: `de:ad:be:ef`."""
+    if not literal.quoted and re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+", literal.text):
+        return bytes.fromhex(literal.text.replace(":", ""))
+    return literal.text.encode("utf-8", "backslashreplace")
+
+
+def _milliseconds(literal: Literal) -> int:
+    """Nanoseconds: `1.5` is of milliseconds, `250us`, `1.5s` and the like say their unit."""
+    found = re.fullmatch(rf"(-?[0-9]{{1,{_DIGITS}}}(?:\.[0-9]{{1,{_DIGITS}}})?)(ns|us|ms|s|min|h|)", literal.text)
+    if found is None:
+        raise ValueError
+    return int(Decimal(found[1]) * _UNITS[found[2] or "ms"])
+
+
+def moment_of(text: str) -> int:
+    """A time as ns since 1970: ISO 8601, UTC unless it says otherwise, or seconds since 1970. Raises ValueError for what is none."""
+    if re.fullmatch(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,9}})?", text) and not re.fullmatch(r"[0-9]{8}", text):
+        return int(Decimal(text) * _SECOND)
+    moment = datetime.fromisoformat(text)
+    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return int(whole.replace(microsecond=0).timestamp()) * _SECOND + _nanoseconds(text, whole.microsecond)
+
+
+def _nanoseconds(text: str, microsecond: int) -> int:
+    """All nine digits, of which datetime keeps six."""
+    found = re.search(r"[.,]([0-9]{7,9})", text)
+    return int(found[1].ljust(9, "0")) if found else microsecond * 1000
+
+
+def _address(literal: Literal) -> tuple[Any, Any]:
+    """The first and the last address of what is meant: `10.0.0.1`, `10.0.0.0/8`, `fe80::1`."""
+    network = ip_network(literal.text.strip("[]"), strict=False)
+    return network.network_address, network.broadcast_address
+
+
+def _never(literal: Literal) -> Any:
+    raise ValueError
+
+
+NUMBER: Final = Type("whole numbers", ORDERED, _whole)
+FRACTION: Final = Type("numbers", ORDERED, _fraction)
+TEXT: Final = Type("text", TEXTUAL, lambda literal: literal.text)
+BYTES: Final = Type("bytes: text, or de:ad:be:ef", (*EQUAL, "contains", "matches"), _bytes)
+TRUTH: Final = Type("true or false", ("==", "!="), _never, {"TRUE": True, "1": True, "FALSE": False, "0": False})
+TIME: Final = Type("seconds since 1970, or a time as 2026-11-21T14:03:07.5Z", ORDERED, lambda literal: moment_of(literal.text))
+MILLISECONDS: Final = Type("milliseconds, or a time as 1.5s", ORDERED, _milliseconds)
+ADDRESS: Final = Type("addresses as 10.0.0.1, 10.0.0.0/8 or fe80::1", EQUAL, _address)
+#: An array of structs, a struct, records: there or not.
+STRUCTURE: Final = Type("no single value", (), _never)
+
+#: By the kinds of terms.
+OF_KIND: Final = {"number": NUMBER, "fraction": FRACTION, "text": TEXT, "bytes": BYTES, "truth": TRUTH}
+
+
+def named(names: Mapping[str, Constant], listed: str) -> Type:
+    """Texts of which each has to be one of these."""
+    return Type("a name", (*EQUAL, "contains", "matches"), _never, names, listed)
+
+
+def type_of(field: Field) -> Type:
+    """What values of a field are, or an array's elements."""
+    value = field.element or field
+    kind = OF_KIND.get(KINDS.get(value.type, ""), STRUCTURE)
+    return kind if value.enum is None or value.bits else _enumerated(value.enum)
+
+
+@cache
+def _enumerated(enum: EnumClass) -> Type:
+    return NUMBER._replace(names={member.name.upper(): int(member) for member in enum}, listed=f"kshark explain {enum.__name__}")

@@ -1,0 +1,82 @@
+"""What a filter says of a field, for terms of any type: one comparison of its text, made a condition where a value fits."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from kshark.conditions.condition import Condition, either
+from kshark.conditions.literals import ADDRESS, BYTES, STRUCTURE, TEXT, Literal, Type
+from kshark.conditions.message import Made, lies_in
+from kshark.conditions.syntax import Comparison, Range
+from kshark.conditions.terms import Compare, Term, term
+from kshark.errors import FilterError
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`operator` with its values, of some occurrence of a field; those that speak of all occurrences are made of these."""
+
+    asked: Comparison
+    operator: str
+
+    def of(self, value: Term, type: Type) -> Condition:
+        """The condition on one value. Raises FilterError where values of that type cannot be meant."""
+        if self.operator == "present":
+            return value.present()
+        self._check(type)
+        match self.operator:
+            case "in":
+                return either([self._within(value, type, each) for each in self.asked.values])
+            case "matches":
+                return value.matches(self._pattern(type))
+            case "contains":
+                part = (BYTES if type is BYTES else TEXT).constant(self._literal, self.asked.field)
+                return value.contains(part)
+        return self._compared(self.operator, value, type, self._literal)
+
+    @property
+    def _literal(self) -> Literal:
+        (literal,) = self.asked.values
+        assert isinstance(literal, Literal)
+        return literal
+
+    @property
+    def told(self) -> str:
+        """As it was typed, more or less."""
+        values = " ".join(each.text if isinstance(each, Literal) else f"{each[0].text}..{each[1].text}" for each in self.asked.values)
+        return f"{self.asked.field} {self.operator}" + (f" {values}" if values and self.operator != "present" else "")
+
+    def _check(self, type: Type) -> None:
+        field, operator, at = self.asked.field, self.asked.operator, self.asked.operator_at
+        if type is STRUCTURE:
+            raise FilterError(f"{field} has no single value; name a field in it", at, "alone it asks whether there is one")
+        if self.operator not in type.operators:
+            raise FilterError(f"{operator} is not for {field}, which has {type.name}", at, f"it takes {' '.join(type.operators)}")
+
+    def _compared(self, operator: str, value: Term, type: Type, literal: Literal) -> Condition:
+        constant = type.constant(literal, self.asked.field)
+        if type is ADDRESS:
+            return Made("address", lies_in(*constant), value).is_true()
+        return Compare(operator, value, term(constant))
+
+    def _within(self, value: Term, type: Type, each: Literal | Range) -> Condition:
+        if isinstance(each, Literal):
+            return self._compared("==", value, type, each)
+        low, high = (type.constant(end, self.asked.field) for end in each)
+        if type is ADDRESS:
+            return Made("address", lies_in(low[0], high[1]), value).is_true()
+        return Compare(">=", value, term(low)) & Compare("<=", value, term(high))
+
+    def _pattern(self, type: Type) -> Any:
+        literal = self._literal
+        pattern = literal.text.encode("utf-8", "backslashreplace") if type is BYTES else literal.text
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what another release of Python may read otherwise
+                re.compile(pattern, re.IGNORECASE)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise FilterError(f"no regular expression: {error}", literal.at, "its syntax is that of Python's re") from None
+        return pattern
