@@ -10,6 +10,7 @@ from benchmarks.inputs import Input
 from benchmarks.measure import Command, found, kshark
 from benchmarks.places import WORK
 
+FILTER: Final = ("-Y", "kafka.api in {ShareFetch ShareAcknowledge} && kafka.correlation_id > 10 && !(kafka.client_id contains admin)")
 FIELDS: Final = ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id")
 #: Where segments come late, tshark leaves out half of the messages unless it is told to sort them.
 SORTED: Final = ("-o", "tcp.reassemble_out_of_order:TRUE")
@@ -38,6 +39,7 @@ ROWS: Final = (
     Row("old-versions", "API key and correlation id", "fields", "tshark fields", 5, 10),
     Row("share-rpc", "API key and correlation id", "fields", "tshark fields", 5, 10),
     Row("zstd", "API key and correlation id", "fields", "tshark fields", 5, 10),
+    Row("share-rpc", "the same with a filter on the header", "filtered fields", "fields", 0.95, 1),
     Row("short-connections", "every message and record as JSON", "json", "tshark json", 3, 4),
     Row("one-flow", "every message and record as JSON", "json", "tshark json", 5, 7),
     Row("reordered", "every message and record as JSON", "json", "tshark json", 5, 7),
@@ -57,6 +59,8 @@ def command(name: str, traffic: Input, file: str) -> Command | None:
             return kshark("read", "-T", "json", "--no-records", file)
         case "fields":
             return kshark("read", *FIELDS, file)
+        case "filtered fields":
+            return kshark("read", *FIELDS, *FILTER, file)
         case "export":
             return kshark("export", "-q", "-o", str(WORK / "tables"), file)
         case "check":

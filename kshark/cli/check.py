@@ -12,7 +12,7 @@ from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, in_packet_order
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
-from kshark.cli.shown import Resting, add_filter, looked_into
+from kshark.cli.shown import Resting, add_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     selection(args)  # what is asked for is right, before anything is read
     violated = False
     bodies = APIS if args.format == "json" else APIS | NAMING_APIS
-    for source in sources(args, looked_into(Options(records=False, bodies=bodies), args)):
+    for source in sources(args, filtered(Options(records=False, bodies=bodies), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
         tally = _check(source, args, sink)

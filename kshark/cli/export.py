@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
     wanted = display_filter(args)
-    opened = args.with_records or (wanted is not None and wanted.records)
+    opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = args.records and (opened or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
     if args.jobs > 1:

@@ -13,7 +13,7 @@ from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_selection, selection, show, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
-from kshark.cli.shown import Resting, add_filter, looked_into
+from kshark.cli.shown import Resting, add_filter, filtered
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
 
     sink = Sink(sys.stdout)
     shown = not args.quiet
-    options = looked_into(Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
+    options = filtered(Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
     engine = Engine(options, registry(args))
     names = engine.back.names
     talk = _Talk(args, sink, printing(args, sink)(names), names)

@@ -12,13 +12,11 @@ from functools import partial
 from dissectors.topics import NAMING_APIS
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, add_payload, count
-from kshark.cli.shown import add_filter, display_filter, fields, looked_into
+from kshark.cli.shown import add_filter, display_filter, fields, filtered, with_needs
 from kshark.cli.source import Source, print_notes, sources
-from kshark.conditions.fields import of_records, opens
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.fields import fields_lines
 from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
 from kshark.output.tree import Trees
@@ -67,21 +65,21 @@ def run(args: Namespace) -> int:
 def _can_be_shared(args: Namespace) -> bool:
     """`-c` stops in the middle of what others would be doing; columns of lines are as wide as what passed before, which bodies decide."""
     wanted = display_filter(args)
-    return args.count is None and (wanted is None or not wanted.bodies or args.format != "text" or args.verbose)
+    return args.count is None and (wanted is None or not wanted.needs.bodies or args.format != "text" or args.verbose)
 
 
 def options(args: Namespace) -> Options:
     """What has to be read: of messages that cannot pass, and for fields and filters of the header, no body at all."""
     wanted = display_filter(args)
     shown = None if wanted is None else wanted.apis
-    if args.quiet or args.format == "fields":
-        names = [] if args.quiet else args.fields
-        asked = fields(args).apis(names)
-        bodies = asked if shown is None else asked & shown
-        read = Options(records=of_records(names), payload=args.payload, bodies=bodies, embedded=opens(names))
-    else:
+    if not args.quiet and args.format != "fields":
         read = Options(payload=args.payload, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
-    read = looked_into(read, args)
+    else:
+        read = Options(records=False, payload=args.payload, bodies=frozenset())
+        if args.fields and not args.quiet:
+            needs = fields(args).needs(args.fields)
+            read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))
+    read = filtered(read, args)
     return read if args.records else replace(read, records=False)
 
 
@@ -124,6 +122,8 @@ def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> 
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
+            from kshark.output.fields import fields_lines  # fields by name, which nothing else needs
+
             text_of = fields_lines([fields(args).reader(name) for name in args.fields])
             return lambda names: lambda messages: sink.text(text_of(messages))
         case _ if args.verbose:

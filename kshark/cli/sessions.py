@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kshark.analysis import APIS, Analyzer, ShareSession
 from kshark.cli.parser import Parser, add_captures, add_format
-from kshark.cli.shown import Packets, add_filter, display_filter, looked_into
+from kshark.cli.shown import Packets, add_filter, display_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
 from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line
@@ -34,7 +34,7 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    for source in sources(args, looked_into(Options(records=False, bodies=APIS), args)):
+    for source in sources(args, filtered(Options(records=False, bodies=APIS), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
         _show(source, args, sink)

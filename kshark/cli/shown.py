@@ -14,7 +14,7 @@ from kshark.pipeline import Options
 
 if TYPE_CHECKING:
     from kshark.cli.parser import Parser
-    from kshark.conditions.fields import Fields
+    from kshark.conditions.fields import Fields, Needs
     from kshark.conditions.filter import Filter
     from kshark.registry import Registry
 
@@ -53,13 +53,16 @@ def _filter(text: str, known: Fields) -> Filter:
     return Filter(text, known)
 
 
-def looked_into(options: Options, args: Namespace) -> Options:
-    """The options, with what the filter looks into."""
+def filtered(options: Options, args: Namespace) -> Options:
+    """The options, with what the filter has to look into."""
     wanted = display_filter(args)
-    if wanted is None:
-        return options
-    bodies = None if options.bodies is None else options.bodies | wanted.bodies
-    return replace(options, bodies=bodies, records=wanted.records or options.records, embedded=wanted.embedded or options.embedded)
+    return options if wanted is None else with_needs(options, wanted.needs)
+
+
+def with_needs(options: Options, needs: Needs) -> Options:
+    """The options, with what has to be read for fields."""
+    bodies = None if options.bodies is None else options.bodies | needs.bodies
+    return replace(options, bodies=bodies, records=needs.records or options.records, embedded=needs.embedded or options.embedded)
 
 
 class Packets:

@@ -10,7 +10,7 @@ from kshark.analysis.statistics import Statistics
 from kshark.api_keys import API_VERSIONS
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format
-from kshark.cli.shown import add_filter, display_filter, looked_into, only_passing
+from kshark.cli.shown import add_filter, display_filter, filtered, only_passing
 from kshark.cli.source import print_notes, sources
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
@@ -40,7 +40,7 @@ def _options(wanted: Filter | None) -> Options:
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     wanted = display_filter(args)
-    for source in sources(args, looked_into(_options(wanted), args)):
+    for source in sources(args, filtered(_options(wanted), args)):
         statistics = Statistics(registry(args))
         connections: set[int] = set()
         for page in source:

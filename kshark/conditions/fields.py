@@ -7,7 +7,7 @@ may follow: `kafka.protocols.metadata_decoded.data.topics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from operator import attrgetter
@@ -141,6 +141,14 @@ class BodyField(NamedTuple):
     rest: Names
 
 
+class Needs(NamedTuple):
+    """What has to be read for fields: the bodies of these APIs, records, what bytes hold."""
+
+    bodies: frozenset[int]
+    records: bool
+    embedded: bool
+
+
 class Fields:
     """Finds fields by name in the common ones and in every known API's schema."""
 
@@ -172,15 +180,16 @@ class Fields:
 
         return read
 
-    def apis(self, names: Iterable[str]) -> frozenset[int]:
-        """The APIs whose bodies have one of these fields, or tell what is odd. Raises UsageError as `reader` does."""
-        found = {name: self.find(name) for name in names}
-        for name, field in found.items():
-            if field is None:
-                raise UsageError(f"{self.unknown(name)} ({LISTED})")
-        if "kafka.weird" in found:
-            return frozenset(self.registry.names())
-        return frozenset(place.api_key for field in found.values() if isinstance(field, BodyField) for place in self.places(field.end))
+    def needs(self, names: Sequence[str]) -> Needs:
+        """What has to be read for fields of these names; what is odd shows when any body is. Unknown names need nothing."""
+        found = [field for field in map(self.find, names) if isinstance(field, BodyField)]
+        places = [place for field in found for place in self.places(field.end)]
+        every = self.registry.names() if "kafka.weird" in names else ()
+        return Needs(
+            bodies=frozenset(every) | {place.api_key for place in places},
+            records=any(field.type == "records" for place in places for field in (*place.path.owners, place.path.field)),
+            embedded=any(field.end[-1].endswith(DECODED) for field in found),
+        )
 
     def type_of(self, common: Common) -> Type:
         """The type of a common field, with the names of the APIs that are known here."""
@@ -258,16 +267,6 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
     spelled = {known.removeprefix(PREFIX): known for known in reversed(candidates)}
     alike = get_close_matches(name.removeprefix(PREFIX), spelled, 1)
     return next(iter(ends or worded or [spelled[known] for known in alike]), None)
-
-
-def opens(names: Iterable[str]) -> bool:
-    """Whether one of these fields is what bytes hold."""
-    return any(part.endswith(DECODED) for name in names for part in name.split("."))
-
-
-def of_records(names: Iterable[str]) -> bool:
-    """Whether one of these fields may lie in record batches."""
-    return any(part in ("records", "batches") for name in names for part in name.split("."))
 
 
 def _until_decoded(names: Names) -> tuple[Names, Names]:

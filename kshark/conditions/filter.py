@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, Test, either
 from kshark.conditions.elements import AnyOf
-from kshark.conditions.fields import LISTED, BodyField, Common, Fields, of_records, opens
+from kshark.conditions.fields import LISTED, BodyField, Common, Fields
 from kshark.conditions.inside import InBody
 from kshark.conditions.literals import TRUTH
 from kshark.conditions.partial import leaves, settled
@@ -32,8 +32,7 @@ _KEPT: Final = 4096
 class Filter:
     """A display filter; `fields` are those it may name. Raises FilterError, with the place, for what cannot be read.
 
-    `bodies`: the APIs whose bodies it looks into; `apis`: those of which a message may pass. `records`, `embedded`: it looks into record
-    batches, and into what bytes hold.
+    `apis`: those of which a message may pass; `needs`: what has to be read to tell.
     """
 
     def __init__(self, text: str, fields: Fields) -> None:
@@ -41,8 +40,8 @@ class Filter:
         self._fields = fields
         self._names: list[str] = []
         self.condition = parse(text, self._condition)
-        self.records, self.embedded = of_records(self._names), opens(self._names)
-        self.apis, self.bodies = self._asked()
+        self.apis, bodies = self._asked()
+        self.needs = fields.needs(self._names)._replace(bodies=bodies)
         self._tests = _Tests(self._compiled)
         self._one: Test | None = None if any(isinstance(leaf, InBody) for leaf in leaves(self.condition)) else self.condition.compiled()
 
