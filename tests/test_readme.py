@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def test_a_command_prints_what_the_readme_shows(command: str, output: str) -> No
         pytest.skip("a list of commands without output")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    done = subprocess.run(command.split(), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
     printed = done.stdout.rstrip("\n").split("\n")
     parts = [part.strip("\n").split("\n") for part in output.split("\n...\n")]
     assert printed[: len(parts[0])] == parts[0]

@@ -25,7 +25,7 @@ _PACKETS: Final = 1 << 30
 def add_filter(parser: Parser, shown: str) -> None:
     """`-Y`; `shown` says what passes."""
     parser.add_argument(
-        "-Y", dest="display_filter", metavar="FILTER", help=f"{shown}, as in 'kafka.api == ShareFetch && kafka.error_code != 0'"
+        "-Y", dest="display_filter", metavar="FILTER", help=f"{shown}, as in 'kafka.api == ShareFetch && kafka.error_code > 0'"
     )
 
 

@@ -1,8 +1,8 @@
-"""Display filters: `-Y 'kafka.api == ShareFetch && kafka.error_code != 0'`, as conditions over whole messages.
+"""Display filters: `-Y 'kafka.api == ShareFetch && kafka.error_code > 0'`, as conditions over whole messages.
 
 What a name means is kshark.conditions.fields' matter, the grammar kshark.conditions.syntax's. A field that occurs several times passes
-when any occurrence does; `!=` and `not in` when there is one and none is equal (as in Wireshark since 4.0). No test passes where the
-field is absent. A bare field is there and not null; kafka.request and kafka.response alone say what the message is.
+when any occurrence does; as in Wireshark since 4.0 `!=` and `not in` when none is equal, `~=` when one differs, `===` when all are equal.
+No test passes where the field is absent or null. A bare field is there; kafka.request and kafka.response alone say what the message is.
 """
 
 from __future__ import annotations
@@ -77,6 +77,10 @@ class Filter:
                 return ~some(Said(asked, "==")) & some(Said(asked, "present"))
             case "not in":
                 return ~some(Said(asked, "in")) & some(Said(asked, "present"))
+            case "~=":
+                return some(Said(asked, "!="))
+            case "===":
+                return ~some(Said(asked, "!=")) & some(Said(asked, "present"))
             case "present" if isinstance(field, Common) and field.type is TRUTH:
                 return either([term.is_true() for _, term in field.terms])
         return some(Said(asked, asked.operator))

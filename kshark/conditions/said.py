@@ -59,7 +59,8 @@ class Said:
     def _compared(self, operator: str, value: Term, type: Type, literal: Literal) -> Condition:
         constant = type.constant(literal, self.asked.field)
         if type is ADDRESS:
-            return Made("address", lies_in(*constant), value).is_true()
+            lies = Made(f"{literal.text} has address", lies_in(*constant), value).is_true()
+            return ~lies if operator == "!=" else lies
         return Compare(operator, value, term(constant))
 
     def _within(self, value: Term, type: Type, each: Literal | Range) -> Condition:
@@ -67,7 +68,7 @@ class Said:
             return self._compared("==", value, type, each)
         low, high = (type.constant(end, self.asked.field) for end in each)
         if type is ADDRESS:
-            return Made("address", lies_in(low[0], high[1]), value).is_true()
+            return Made(f"{low[0]} to {high[1]} has address", lies_in(low[0], high[1]), value).is_true()
         return Compare(">=", value, term(low)) & Compare("<=", value, term(high))
 
     def _pattern(self, type: Type) -> Any:

@@ -2,7 +2,7 @@
 
 filter      or of and of not of a test, as in C (`||` `&&` `!` `(` `)`) or in English (`or` `and` `not`)
 test        FIELD, alone: it is there;  FIELD OPERATOR VALUE;  FIELD in {VALUE LOW..HIGH ...}, FIELD not in {...}
-OPERATOR    == != < <= > >= contains matches, or eq ne lt le gt ge and ~
+OPERATOR    == != < <= > >= contains matches, or eq ne lt le gt ge and ~; ~= or any_ne: some occurrence differs; === or all_eq
 VALUE       a word, or text in quotes with \\" \\\\ \\n \\r \\t \\0 \\xHH; a regular expression stands in quotes as it is
 """
 
@@ -21,7 +21,7 @@ NESTING: Final = 64
 
 _TOKEN: Final = re.compile(
     r"""(?P<quoted>r?"(?:[^"\\]|\\.)*"|r?'(?:[^'\\]|\\.)*')
-      | (?P<sign>==|!=|<=|>=|&&|\|\||[<>!~(){},])
+      | (?P<sign>===|==|!=|~=|<=|>=|&&|\|\||[<>!~(){},])
       | (?P<word>[^\s"'<>=!~(){},&|]+)
       | (?P<space>\s+)""",
     re.VERBOSE | re.DOTALL,
@@ -29,11 +29,12 @@ _TOKEN: Final = re.compile(
 _OPERATORS: Final = {
     **{sign: sign for sign in ("==", "!=", "<", "<=", ">", ">=", "contains", "matches")},
     **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "~": "matches"},
+    **{"any_ne": "~=", "~=": "~=", "all_eq": "===", "===": "==="},
 }
 _JOINED: Final = {"and": "and", "&&": "and", "or": "or", "||": "or"}
 _NEGATED: Final = ("not", "!")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
-_AS_IN: Final = "as in kafka.api == ShareFetch && kafka.error_code != 0"
+_AS_IN: Final = "as in kafka.api == ShareFetch && kafka.error_code > 0"
 
 Range = tuple[Literal, Literal]
 

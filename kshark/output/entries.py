@@ -20,6 +20,21 @@ from kshark.tables import TABLES, Column
 
 _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100
+#: What a filter may say of a field.
+_TESTS: Final = {
+    "kafka.member_id": "it is there, and not null",
+    "kafka.error_code == INVALID_SHARE_SESSION_EPOCH": "some occurrence is equal; errors, APIs and the like by number or name",
+    "kafka.share_session_epoch >= 1": "some occurrence is; also < <= >",
+    "kafka.error_code != 0": "there is one, and none is equal",
+    "kafka.error_code any_ne 0": "some occurrence differs; all_eq: none does",
+    "kafka.api_key in {76 78..79}": "some occurrence is in the set; not in: none is",
+    'kafka.client_id contains "raw"': "that text is in it, or those bytes",
+    'kafka.group_id matches "^sg-[0-9]+$"': "a regular expression finds something in it, upper and lower case alike",
+    "ip.addr == 10.0.0.0/8": "an address, or a network's",
+    'frame.time_epoch > "2026-11-21T14:03:07Z"': "a time, or seconds since 1970",
+    "kafka.latency_ms > 1.5s": "milliseconds, or with another unit",
+    "! && || ( )": "also not, and, or",
+}
 
 
 def code_lines(entry: Entry | Rule) -> Iterator[Line]:
@@ -142,3 +157,8 @@ def field_lines() -> Iterator[Line]:
         "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every error code at "
         "any depth. kshark explain ShareFetch shows an API's fields."
     )
+    yield []
+    yield [("filters", API), ("  -Y 'kafka.api == ShareFetch && (kafka.error_code > 0 || kafka.latency_ms > 500)'", DIM)]
+    width = max(map(len, _TESTS)) + 2
+    for test, about in _TESTS.items():
+        yield [("  " + test.ljust(width), LABEL), (about, PLAIN)]
