@@ -69,9 +69,9 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     if ended is None:
         return None
     killed = next((state for state in now.met or () if state.due == now.step.epoch and state.opening is not None), None)
-    if killed is None or killed.opening is None:
+    opening = None if killed is None else killed.opening
+    if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
         return _argument(now, ended, noted=True)
-    opening = killed.opening
     needs = STATE if opening.connection is now.step.connection else STATE.and_proof(StillOpen(opening.connection, now.step.end))
     text = f"{opening.story} on {opening.connection.client}; {ended.told}; {now.step.story}"
     ends = () if ended.end is None else (ended.end,)
