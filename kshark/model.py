@@ -240,7 +240,8 @@ class Exchange(msgspec.Struct, gc=False, eq=False):
 class Weird(msgspec.Struct, gc=False):
     """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage` who saw it.
 
-    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none).
+    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none); one may stand for many, then
+    `times` says how often it was seen.
     """
 
     code: str
@@ -252,6 +253,7 @@ class Weird(msgspec.Struct, gc=False):
     side: int | None = None
     first_packet: int | None = None
     size: int = 0
+    times: int = 1
 
 
 class Witness(msgspec.Struct, gc=False):

@@ -18,19 +18,19 @@ class Ration:
         self._seen: dict[str, int] = {}
         self._held: dict[str, Weird] = {}
 
-    def take(self, weird: Weird, times: int = 1) -> Iterator[Weird]:
+    def take(self, weird: Weird) -> Iterator[Weird]:
         """The weird, while there were few of its code; it may stand for several, from its `first_packet` to its `packet`."""
         seen = self._seen.get(weird.code, 0)
-        self._seen[weird.code] = seen + times
+        self._seen[weird.code] = seen + weird.times
         if seen < self._limit:
             yield weird
             return
         held = self._held.get(weird.code)
         begin = weird.packet if weird.first_packet is None else weird.first_packet
-        first, size = (held.first_packet, held.size) if held is not None else (begin, 0)
-        self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size)
+        first, size, times = (held.first_packet, held.size, held.times) if held is not None else (begin, 0, 0)
+        self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size, times=times + weird.times)
 
     def close(self) -> Iterator[Weird]:
-        for code, held in self._held.items():
-            yield replace(held, detail=f"{self._seen[code] - self._limit} more, the last one: {held.detail}")
+        for held in self._held.values():
+            yield replace(held, detail=f"{held.times} more, the last one: {held.detail}")
         self._held.clear()

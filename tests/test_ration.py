@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kshark.model import Weird
 from kshark.ration import Ration
 
@@ -18,6 +20,7 @@ def test_each_code_is_told_up_to_the_limit_and_then_summed_up() -> None:
     assert told == [1, 2, 9]
     [rest] = ration.close()
     assert (rest.code, rest.first_packet, rest.packet, rest.size, rest.time_ns) == ("PACKET_TOO_SHORT", 3, 5, 30, 5000)
+    assert rest.times == 3
     assert rest.detail == "3 more, the last one: packet 5"
 
 
@@ -25,9 +28,9 @@ def test_one_weird_may_stand_for_many() -> None:
     ration = Ration(limit=1)
 
     assert len(list(ration.take(weird(1)))) == 1
-    assert list(ration.take(weird(90, first_packet=2), times=89)) == []
+    assert list(ration.take(replace(weird(90, first_packet=2), times=89))) == []
     [rest] = ration.close()
-    assert (rest.first_packet, rest.packet) == (2, 90)
+    assert (rest.first_packet, rest.packet, rest.times) == (2, 90, 89)
     assert rest.detail.startswith("89 more")
 
 

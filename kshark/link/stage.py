@@ -116,8 +116,8 @@ class Link:
                 packet, time_ns = int(segments.packet[part[-1]]), int(segments.time_ns[part[-1]])
                 detail = f"{int(segments.missing[part[-1]])} bytes of its payload"
                 first = int(segments.packet[part[0]])
-                weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size)
-                yield from self._once.take(weird, len(part))
+                weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part))
+                yield from self._once.take(weird)
 
 
 def _columns(found: list[tuple[int, Segment]]) -> Columns:

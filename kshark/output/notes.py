@@ -54,7 +54,7 @@ class Notes:
                 self._first[code] = _example(message)
 
     def _weird(self, weird: Weird) -> None:
-        self._weirds[weird.code] += 1
+        self._weirds[weird.code] += weird.times
         self._sizes[weird.code] += weird.size
         if weird.code not in self._first:
             self._first[weird.code] = _example(weird)

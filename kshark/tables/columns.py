@@ -245,6 +245,7 @@ _WEIRDS: Final = _table(
     Column("size_bytes", "bigint", "-1: unknown"),
     Column("correlation_id", "int", "of the message that it touches"),
     Column("position", "bigint", "place among the events of its flow"),
+    Column("times", "bigint", "how often it was seen: an event may stand for many"),
 )
 
 _FINDINGS: Final = _table(

@@ -217,7 +217,7 @@ def gap_of(row: RowMap, flow: Flow) -> Gap:
 
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
     number, side = None if flow is None else flow.id, _side(row["direction"])
-    place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"])
+    place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"], row["times"] or 1)
     return Weird(row["code"], row["stage"], *place)
 
 

@@ -25,7 +25,7 @@ def touched(where: Where, message: Message) -> Iterator[Row]:
     first = None if isinstance(message.packets, UnsetType) else message.packets[0]
     for code in message.weird:
         stage = CATALOGUE[code].group if code in CATALOGUE else "exchange"
-        yield (*place, stage, code, detail, "message", sent_by, first, None, message.size, message.correlation_id, None)
+        yield (*place, stage, code, detail, "message", sent_by, first, None, message.size, message.correlation_id, None, 1)
 
 
 def gap_row(connection: Connection, gap: Gap) -> Row:
@@ -43,6 +43,7 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
         gap.size,
         None,
         connection.next(),
+        1,
     )
 
 
@@ -62,6 +63,7 @@ def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
         weird.size,
         None,
         connection and connection.next(),
+        weird.times,
     )
 
 
