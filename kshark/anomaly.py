@@ -52,6 +52,8 @@ _LINK: Final = (
 _STREAM: Final = (
     _weird("STREAM_GAP", "reassembly", "warn", "network", "Bytes of a connection that the capture does not hold.", "RFC 9293", rule=3),
     _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the first one; the first was kept.", "RFC 9293"),
+    _weird("DUPLICATE_PACKETS", "reassembly", "note", "capture", "Connections that were captured twice: packets with what their connection had carried before were left out."),
+    _weird("TIME_DISORDER", "reassembly", "note", "capture", "Packet times run backwards; packets of different connections so close to each other have no order."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten."),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped."),
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port.", "", rule=4),

@@ -86,5 +86,6 @@ BROKERS: Final = 10_000
 BOUNDARY_PLACES: Final = 4_096
 #: Bytes of one direction searched for the next message boundary; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20
-#: Closed connections remembered, so that their late segments open no new ones.
-CLOSED_FLOWS: Final = 4_096
+#: Connections that are over and remembered, 1 kB each, so that no late segment and no copy opens new ones; and those of one pair.
+CLOSED_FLOWS: Final = 16_384
+CLOSED_FLOWS_PER_PAIR: Final = 8

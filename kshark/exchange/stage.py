@@ -359,7 +359,7 @@ class ExchangeStage:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
-                if closed.how != "capture":
+                if closed.how != "capture" and not connection.answers_lost:
                     asked = request.message
                     text = f"{asked.api} with correlation id {asked.correlation_id} in packet {asked.packet}"
                     where = (asked.flow, closed.flow.client_side, asked.packet)

@@ -2,68 +2,29 @@
 
 Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same one, or, behind a
 hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and REORDER_SEGMENTS later segments or
-REORDER_NS have gone by, at the buffer limit, or when the connection ends: never because a batch does. Source: RFC 9293.
+REORDER_NS have gone by, at the buffer limit, or when the connection ends: never because a batch does. A FIN, a RST or an acknowledgement
+beyond the last byte of a side shows a hole too, with nothing behind it. Source: RFC 9293.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Side, Weird
+from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Past, Range
+from kshark.reassembly.directions import MASK, WINDOW, Direction, Late, Segment, ahead
 from kshark.reassembly.runs import Item, Run
 
-_MASK = 0xFFFFFFFF
-#: How far from the sequence number due a segment may lie; what is farther belongs to no window (RFC 7323: 1 GiB).
-_WINDOW = 1 << 30
-#: Longer than any handshake.
-_HANDSHAKE_NS = 3_000_000_000
-
-
-def ahead(a: int, b: int) -> int:
-    """How far sequence number `a` is ahead of `b`, negative when it is behind (RFC 9293, section 3.4)."""
-    return ((a - b + 0x80000000) & _MASK) - 0x80000000
-
-
-@dataclass(slots=True, order=True)
-class _Late:
-    """A segment behind a hole; `place` is its distance from the direction's first sequence number, which does not wrap at 2**32."""
-
-    place: int
-    packet: int
-    time_ns: int = field(compare=False)
-    payload: bytes = field(compare=False)
-    missing: int = field(compare=False)
-
-
-@dataclass(slots=True, eq=False)
-class Direction:
-    """What one side has sent. `next` is the sequence number due; None until it is known."""
-
-    next: int | None = None
-    isn: int | None = None
-    #: Bytes delivered and lost so far: the place of `next`.
-    place: int = 0
-    late: list[_Late] = field(default_factory=list)
-    late_bytes: int = 0
-    #: When the peer was seen to have acknowledged the whole first hole: clock and segments that came behind it since.
-    acked: int | None = None
-    acked_ns: int | None = None
-    since_acked: int = 0
-    fin: int | None = None
-    finished: bool = False
-    last_packet: int = 0
-    last_ready: int = 0
-    last_ready_ns: int = 0
-    run: Run | None = None
+#: How far from the number due a RST is still believed.
+_NEAR: Final = WINDOW >> 10
 
 
 class Connection:
     """A connection of one pair of ends. `feed` puts what a segment brings into `out`."""
 
-    __slots__ = ("closed", "first_finished", "flow", "latest", "sides")
+    __slots__ = ("again", "closed", "first_finished", "flow", "latest", "sides")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -72,6 +33,8 @@ class Connection:
         self.first_finished: Side | None = None
         #: Packet and time of the first FIN: the end comes after it.
         self.latest = (0, 0)
+        #: What came once more, None for nothing.
+        self.again: Again | None = None
 
     @property
     def holed(self) -> bool:
@@ -85,73 +48,71 @@ class Connection:
         """The first packet that waits behind a hole."""
         return min(late.packet for side in self.sides for late in side.late)
 
-    def is_another(self, side: Side, seq: int, time_ns: int) -> bool:
+    def past(self, *, over: bool) -> Past:
+        """What is remembered of it."""
+        return Past(self.flow, over, (Range.of(self.sides[0]), Range.of(self.sides[1])), self.again)
+
+    def is_another(self, side: Side, seq: int) -> bool:
         """Whether this SYN begins a new connection on the same ports."""
         here = self.sides[side]
-        if self.closed:
-            return True
         if here.isn is not None:
-            # the same number again long after data: nobody retransmits a SYN then, somebody repeats a capture
-            return here.isn != seq or (here.place > 0 and abs(time_ns - self.flow.first_time_ns) > _HANDSHAKE_NS)
-        # a SYN behind the data it opened was only reordered
-        return here.next is not None and ahead(here.next, seq) != here.place + 1
+            return here.isn != seq
+        first = here.first
+        # a SYN behind the data it opened was reordered, or comes from a second capture that began earlier
+        return first is not None and not 0 < ahead(first, seq) <= EARLIER
 
-    def feed(
-        self,
-        side: Side,
-        packet: int,
-        time_ns: int,
-        clock_ns: int,
-        seq: int,
-        ack: int,
-        flags: int,
-        payload: bytes,
-        missing: int,
-        out: list[Item],
-    ) -> None:
-        flow = self.flow
-        self.expire(clock_ns, out)
-        flow.last_packet, flow.last_time_ns = packet, time_ns
-        if self.closed:
-            if payload:
-                text = "after the connection was closed"
-                out.append(Weird("BYTES_SKIPPED", "reassembly", packet, time_ns, text, flow.id, side, packet, len(payload)))
-            return
+    def feed(self, segment: Segment, out: list[Item]) -> None:
+        flow, side, packet, time_ns, flags = self.flow, segment.side, segment.packet, segment.time_ns, segment.flags
         here, there = self.sides[side], self.sides[1 - side]
+        if here.repeats(segment):
+            self._again(segment)
+        flow.last_packet, flow.last_time_ns = packet, time_ns
         if flags & SYN:
-            self._syn(side, seq, flags)
-            seq = (seq + 1) & _MASK
-        if flags & ACK:
-            self._acknowledged(side, seq, ack, flags, clock_ns)
+            self._syn(side, segment.seq, flags)
+            segment = segment._replace(seq=(segment.seq + 1) & MASK)
+        seq = segment.seq
+        distance = 0 if here.next is None else ahead(seq, here.next)
+        if flags & ACK and abs(distance) <= WINDOW:
+            self._acknowledged(segment)
         if flags & RST:
-            if self._believable_reset(here, there, seq, ack, flags):
+            if self._believable_reset(here, there, segment):
+                if distance > 0:
+                    here.reach(seq)
                 self.end("rst", packet, time_ns, side, out)
             return
-        if here.next is None and (payload or missing or flags & FIN):
-            here.next = seq
+        if abs(distance) > WINDOW:
+            self._skip(segment, "outside every window", out)
+            return
+        if here.next is None and (segment.size or flags & FIN):
+            here.begin(seq)
+        end = (seq + segment.size) & MASK
         if flags & FIN and here.fin is None:
-            here.fin = (seq + len(payload) + missing) & _MASK
-        if payload and here.finished and here.next is not None and here.next == here.fin and ahead(seq, here.next) > 0:
-            text = "behind the sender's own FIN"
-            out.append(Weird("BYTES_SKIPPED", "reassembly", packet, time_ns, text, flow.id, side, packet, len(payload)))
-        elif payload or missing:
-            self._data(here, side, packet, time_ns, clock_ns, seq, payload, missing, out)
-        self._finish(side, packet, time_ns, out)
+            here.fin = end
+        if segment.payload and here.finished and here.next == here.fin and distance > 0:
+            self._skip(segment, "behind the sender's own FIN", out)
+        elif segment.size or (flags & FIN and here.fin == end):
+            self._data(here, segment, out)
+        elif distance > 0:
+            here.reach(seq)
+        if here.fin is not None:
+            self._finish(side, packet, time_ns, out)
+            if here.finished and there.fin is None and there.lost_fin():
+                there.fin = there.next
+                self._finish(_other(side), packet, time_ns, out)
 
     def goes_on(self, side: int, seq: int) -> bool:
         """Whether segments in order, the first of them with this sequence number, do nothing but move this side on."""
         here, there = self.sides[side], self.sides[1 - side]
-        if self.closed or here.next != seq or here.late or there.late or here.fin is not None:
+        if here.next != seq or here.late or there.late or here.fin is not None:
             return False
-        return there.next is not None or here.place > 0 or not self.flow.begun[side]
+        return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
 
     def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
         """`feed` for all such segments at once, without their bytes: `due` is the sequence number that follows, `ack` the last one sent."""
-        flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
+        flow, here = self.flow, self.sides[side]
         if packet > flow.last_packet:
             flow.last_packet, flow.last_time_ns = packet, time_ns
-        if there.next is not None and (there.acked is None or ahead(ack, there.acked) > 0):
-            there.acked = ack
+        self.sides[1 - side].acknowledge(ack)
         if size:
             here.next = due
             here.place += size
@@ -160,29 +121,44 @@ class Connection:
 
     def next_is(self, side: Side, seq: int) -> bool:
         """Whether a segment with this sequence number is the next one and no hole is open."""
-        return not self.closed and self.sides[side].next == seq and not self.holed
+        here, there = self.sides[side], self.sides[1 - side]
+        return here.next == seq and not here.late and not there.late
 
     def extend(self, side: Side, packet: int, time_ns: int, ack: int, payload: bytes, out: list[Item]) -> None:
         """`feed` for such a segment, which carries no SYN, FIN or RST."""
         flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
+        assert here.next is not None
         flow.last_packet, flow.last_time_ns = packet, time_ns
         if there.next is None:
-            if flow.begun[side] and here.place == 0:
-                there.next, flow.begun[1 - side] = ack, True
-        elif there.acked is None or ahead(ack, there.acked) > 0:
-            there.acked = ack
-        if not payload:
-            return
-        self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns)
-        size = len(payload)
-        flow.stream_bytes[side] += size
-        assert here.next is not None
-        here.next = (here.next + size) & _MASK
-        here.place += size
-        here.last_packet = here.last_ready = packet
-        here.last_ready_ns = time_ns
+            self._learn(side, here.next, ack, ACK)
+        else:
+            there.acknowledge(ack)
+        if payload:
+            self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns)
+            size = len(payload)
+            flow.stream_bytes[side] += size
+            here.next = (here.next + size) & MASK
+            here.place += size
+            here.last_packet = here.last_ready = packet
+            here.last_ready_ns = time_ns
         if here.fin is not None:
             self._finish(side, packet, time_ns, out)
+
+    def _again(self, segment: Segment) -> None:
+        """What the segment carries was here before: a retransmission, or a copy; which one is told by all of them together."""
+        flow, here, there = self.flow, self.sides[segment.side], self.sides[1 - segment.side]
+        again = self.again = self.again or Again()
+        again.count(segment)
+        later_ns = segment.time_ns - flow.first_time_ns
+        if segment.flags & SYN:
+            if not segment.flags & ACK and (here.place or there.acked is not None or abs(later_ns) < AT_ONCE_NS):
+                again.open(later_ns)
+        elif not again.opened and segment.size and (segment.seq + segment.size) & MASK == here.next:
+            again.later_ns = segment.time_ns - here.last_ready_ns
+
+    def _skip(self, segment: Segment, why: str, out: list[Item]) -> None:
+        if segment.payload:
+            out.append(skipped(segment, why, self.flow.id))
 
     def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
         """The run that takes the next piece."""
@@ -192,68 +168,65 @@ class Connection:
         return here.run
 
     def _syn(self, side: Side, seq: int, flags: int) -> None:
-        here = self.sides[side]
+        here, flow = self.sides[side], self.flow
         if here.isn is None:
             here.isn = seq
+            begin = (seq + 1) & MASK
             if here.next is None:
-                here.next = (seq + 1) & _MASK
-            self.flow.begun[side] = True
-        if not flags & ACK:
-            self.flow.opened_by = side
+                here.next = begin
+            if here.first == begin:
+                flow.begun[side] = True
+        if flags & ACK and flow.opened_by is None:
+            flow.opened_by = _other(side)
+        elif not flags & ACK and flow.begun[side]:
+            flow.opened_by = side
 
-    def _acknowledged(self, side: Side, seq: int, ack: int, flags: int, clock_ns: int) -> None:
-        here, there = self.sides[side], self.sides[1 - side]
+    def _acknowledged(self, segment: Segment) -> None:
+        there = self.sides[1 - segment.side]
         if there.next is None:
-            # the answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent nothing yet
-            if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
-                there.next = ack
-                self.flow.begun[1 - side] = True
+            self._learn(segment.side, segment.seq, segment.ack, segment.flags)
             return
-        if there.acked is None or ahead(ack, there.acked) > 0:
-            there.acked = ack
+        there.acknowledge(segment.ack)
         if there.late and there.acked_ns is None:
-            self._see_acked(there, clock_ns)
+            there.see_acked(segment.clock_ns)
+
+    def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
+        """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent nothing yet."""
+        here, there = self.sides[side], self.sides[1 - side]
+        if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
+            there.next = ack
+            self.flow.begun[1 - side] = True
+            return
+        if there.base is None:
+            there.base = ack
+        there.acknowledge(ack)
 
     @staticmethod
-    def _see_acked(there: Direction, clock_ns: int) -> None:
-        """Notes when the whole first hole is known to have reached the peer."""
-        assert there.next is not None
-        hole = there.late[0].place - there.place
-        if there.acked is not None and ahead(there.acked, there.next) >= hole:
-            there.acked_ns, there.since_acked = clock_ns, 0
-
-    @staticmethod
-    def _believable_reset(here: Direction, there: Direction, seq: int, ack: int, flags: int) -> bool:
+    def _believable_reset(here: Direction, there: Direction, segment: Segment) -> bool:
         """Whether the receiver takes this RST: its number lies near the one due, or it answers a SYN (RFC 5961, section 3)."""
-        if here.next is not None and abs(ahead(seq, here.next)) < _WINDOW >> 10:
+        if here.next is not None and abs(ahead(segment.seq, here.next)) < _NEAR:
             return True
-        return here.isn is None and (here.next is None or bool(flags & ACK and there.next == ack))
+        return here.isn is None and (here.next is None or bool(segment.flags & ACK and there.next == segment.ack))
 
-    def _data(
-        self, here: Direction, side: Side, packet: int, time_ns: int, clock_ns: int, seq: int, payload: bytes, missing: int, out: list[Item]
-    ) -> None:
+    def _data(self, here: Direction, segment: Segment, out: list[Item]) -> None:
         assert here.next is not None
-        distance = ahead(seq, here.next)
-        if abs(distance) > _WINDOW:
-            text = "outside every window"
-            out.append(Weird("BYTES_SKIPPED", "reassembly", packet, time_ns, text, self.flow.id, side, packet, len(payload)))
-            return
-        if distance + len(payload) + missing <= 0:
-            return  # a retransmission of what is there
-        late = _Late(here.place + distance, packet, time_ns, payload, missing)
+        distance = ahead(segment.seq, here.next)
+        if distance + segment.size <= 0:
+            return  # all of it is there, or it is a FIN in its place
+        late = Late(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
         if distance > 0:
-            self._keep(here, late, clock_ns, out, side)
+            self._keep(here, late, segment.clock_ns, out, segment.side)
             return
-        self._deliver(here, side, late, packet, time_ns, out)
+        self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
         while here.late and here.late[0].place <= here.place:
             first = here.late.pop(0)
             here.late_bytes -= len(first.payload)
-            self._deliver(here, side, first, packet, time_ns, out)
+            self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
             here.acked_ns = None
         if here.late and here.acked_ns is None:
-            self._see_acked(here, clock_ns)
+            here.see_acked(segment.clock_ns)
 
-    def _keep(self, here: Direction, late: _Late, clock_ns: int, out: list[Item], side: Side) -> None:
+    def _keep(self, here: Direction, late: Late, clock_ns: int, out: list[Item], side: Side) -> None:
         twin = next((other for other in here.late if other.place == late.place), None)
         if twin is not None:
             shared = min(len(twin.payload), len(late.payload))
@@ -269,19 +242,19 @@ class Connection:
         if here.acked_ns is not None:
             here.since_acked += 1
         elif len(here.late) == 1 or here.late[0] is late:
-            self._see_acked(here, clock_ns)
+            here.see_acked(clock_ns)
         if here.late_bytes > limits.REORDER_BYTES:
             self._give_up(here, side, "buffer_full", clock_ns, out)
         elif here.since_acked >= limits.REORDER_SEGMENTS:
             self._give_up(here, side, "missing", clock_ns, out)
 
-    def _deliver(self, here: Direction, side: Side, late: _Late, ready: int, ready_ns: int, out: list[Item]) -> None:
+    def _deliver(self, here: Direction, side: Side, late: Late, ready: int, ready_ns: int, out: list[Item]) -> None:
         """Hands on the part of a segment that is new; `late.place` is at or before the place due."""
         assert here.next is not None
         known = here.place - late.place
         payload = late.payload[known:] if known else late.payload
         missing = min(late.missing, len(late.payload) + late.missing - known)
-        if len(payload) + missing <= 0:
+        if known and len(payload) + missing <= 0:
             return
         if ready < here.last_ready:
             ready, ready_ns = here.last_ready, here.last_ready_ns
@@ -289,18 +262,20 @@ class Connection:
             self._running(here, side, out).add(payload, late.packet, late.time_ns, ready, ready_ns)
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns
-        here.next = (here.next + len(payload) + missing) & _MASK
+        here.next = (here.next + len(payload) + missing) & MASK
         here.place += len(payload) + missing
         if missing:
-            self._gap(here, side, late, missing, "snapped", out)
+            self._gap(here, side, late.packet, late.time_ns, missing, "snapped", out)
 
     def _gap(
-        self, here: Direction, side: Side, behind: _Late, size: int, reason: Literal["missing", "snapped", "buffer_full", "at_close"],
-        out: list[Item],
+        self, here: Direction, side: Side, behind: int, behind_ns: int, size: int,
+        reason: Literal["missing", "snapped", "buffer_full", "at_close"], out: list[Item],
     ) -> None:  # fmt: skip
-        self.flow.gaps += 1
-        packet, time_ns = max((behind.packet, behind.time_ns), (here.last_ready, here.last_ready_ns))
-        out.append(Gap(self.flow, side, packet, time_ns, here.last_packet, behind.packet, size, reason))
+        """Bytes are missing up to what packet `behind` shows."""
+        flow = self.flow
+        flow.gaps += 1
+        packet, time_ns = max((behind, behind_ns), (here.last_ready, here.last_ready_ns))
+        out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None
 
     def _give_up(
@@ -310,8 +285,8 @@ class Connection:
         assert here.next is not None
         first = here.late[0]
         size = first.place - here.place
-        self._gap(here, side, first, size, reason, out)
-        here.next = (here.next + size) & _MASK
+        self._gap(here, side, first.packet, first.time_ns, size, reason, out)
+        here.next = (here.next + size) & MASK
         here.place = first.place
         while here.late and here.late[0].place <= here.place:
             late = here.late.pop(0)
@@ -319,7 +294,7 @@ class Connection:
             self._deliver(here, side, late, late.packet, late.time_ns, out)
         here.acked_ns = None
         if here.late:
-            self._see_acked(here, clock_ns)
+            here.see_acked(clock_ns)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
@@ -333,18 +308,21 @@ class Connection:
             self._give_up(here, side, "missing", acked_ns + limits.REORDER_NS, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
-    def give_up(self, clock_ns: int, out: list[Item]) -> None:
-        """No hole is waited for any longer: there is no room for what lies behind them."""
+    def give_up(self, clock_ns: int, out: list[Item], reason: Literal["buffer_full", "at_close"] = "buffer_full") -> None:
+        """No hole is waited for any longer: there is no room for what lies behind them, or nothing will come."""
         for number, here in enumerate(self.sides):
             side: Side = 1 if number else 0
             while here.late:
-                self._give_up(here, side, "buffer_full", clock_ns, out)
+                self._give_up(here, side, reason, clock_ns, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
     def _finish(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
-        here = self.sides[side]
+        here, there = self.sides[side], self.sides[1 - side]
         if self.closed or here.finished or here.fin is None or here.next is None or ahead(here.next, here.fin) < 0:
             return
+        if there.fin is None and there.lost_fin():  # this side had it, and acknowledged it, before its own
+            there.fin = there.next
+            self._finish(_other(side), packet, time_ns, out)
         here.finished = True
         if self.first_finished is None:
             self.first_finished = side
@@ -356,14 +334,25 @@ class Connection:
     def end(
         self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, side: Side | None, out: list[Item]
     ) -> None:
-        """The connection is over: holes become gaps, then it is closed."""
+        """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
+        self.give_up(time_ns, out, "at_close")
         if self.closed:
             return
         packet, time_ns = max((packet, time_ns), self.latest)
         for number, here in enumerate(self.sides):
-            while here.late:
-                self._give_up(here, 1 if number else 0, "at_close", time_ns, out)
+            if size := here.unseen():
+                self._gap(here, 1 if number else 0, packet, time_ns, size, "at_close", out)
             here.run = None
             packet, time_ns = max((packet, time_ns), (here.last_ready, here.last_ready_ns))
         self.closed = True
         out.append(Closed(self.flow, packet, time_ns, how, side))
+
+
+def skipped(segment: Segment, why: str, flow: int) -> Weird:
+    """Bytes of a segment that belong nowhere."""
+    place = (segment.packet, segment.time_ns, why, flow, segment.side, segment.packet, len(segment.payload))
+    return Weird("BYTES_SKIPPED", "reassembly", *place)
+
+
+def _other(side: Side) -> Side:
+    return 0 if side else 1

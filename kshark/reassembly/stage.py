@@ -13,7 +13,10 @@ import numpy as np
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection
+from kshark.reassembly.connections import Connection, skipped
+from kshark.reassembly.copies import Copies
+from kshark.reassembly.directions import Segment
+from kshark.reassembly.disorder import Disorder
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.runs import Item, Run, Runs
 
@@ -36,14 +39,15 @@ class Reassembly:
         self._clock_ns = 0
         self._packet = 0
         self._holed: dict[int, Connection] = {}
-        #: Closed ones, oldest first: they are remembered for a while, so that a late segment opens no new connection.
-        self._closed: dict[int, Connection] = {}
+        self._copies = Copies()
+        self._disorder = Disorder()
 
     def feed(self, segments: Segments, ends: EndsOf) -> list[Item]:
         out: list[Item] = []
         if not len(segments.packet):
             return out
         clock = np.maximum(np.maximum.accumulate(segments.time_ns), self._clock_ns)
+        out += self._disorder.told(segments, clock)
         if self._all_exact:
             self._exact(segments, np.arange(len(segments.packet)), clock, ends, out)
         else:
@@ -56,8 +60,7 @@ class Reassembly:
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
             connection.expire(self._clock_ns, out)
-            if not connection.holed:
-                del self._holed[pair]
+            self._settle(pair, connection)
         self._make_room(out)
         for item in out:
             if isinstance(item, Run):
@@ -71,8 +74,10 @@ class Reassembly:
         out: list[Item] = []
         for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
             connection.end("capture", self._packet, self._clock_ns, None, out)
+            self._copies.add(connection.again, connection.flow)
         self._connections.clear()
         self._holed.clear()
+        out += self._copies.close(self._packet, self._clock_ns)
         return out
 
     def _make_room(self, out: list[Item]) -> None:
@@ -83,7 +88,7 @@ class Reassembly:
                 if held > limits.LATE_BYTES:
                     held -= connection.late_bytes
                     connection.give_up(self._clock_ns, out)
-                    del self._holed[pair]
+                    self._settle(pair, connection)
 
     def holes(self) -> dict[int, int]:
         """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""
@@ -137,44 +142,64 @@ class Reassembly:
             connection = self._connections.get(pair)
             # 1 us instead of 5 for a segment that is simply the next one: short connections consist of little else
             plain = flags & _ALL == ACK and not missing and not self._all_exact
+            payload = buffer[offset : offset + length]
             if plain and connection is not None and connection.next_is(side, seq):
-                connection.extend(side, packet, time_ns, ack, buffer[offset : offset + length], out)
-                continue
-            if connection is None or (flags & SYN and connection.is_another(side, seq, time_ns)):
-                if connection is not None:
-                    connection.end("reused", packet, time_ns, side, out)
-                connection = self._open(pair, packet, time_ns, ends[pair], out)
-            connection.feed(side, packet, time_ns, clock_ns, seq, ack, flags, buffer[offset : offset + length], missing, out)
-            if connection.closed and pair not in self._closed:
-                self._retire(pair, connection)
-            if connection.holed:
-                self._holed[pair] = connection
-            elif pair in self._holed:
-                del self._holed[pair]
+                connection.extend(side, packet, time_ns, ack, payload, out)
+                if connection.closed:
+                    self._settle(pair, connection)
+            else:
+                segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
+                self._one(pair, connection, segment, ends, out)
+
+    def _one(self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item]) -> None:
+        """A segment that is not simply the next one."""
+        if connection is not None and pair in self._holed:
+            connection.expire(segment.clock_ns, out)
+            self._settle(pair, connection)
+            connection = self._connections.get(pair)
+        if pair in self._copies.past and self._copies.has(pair, segment):
+            return
+        side, opens = segment.side, segment.flags & SYN
+        if connection is not None and opens and connection.is_another(side, segment.seq):
+            connection.end("reused", segment.packet, segment.time_ns, side, out)
+            self._settle(pair, connection)
+            connection = None
+        if connection is None:
+            ended = None if opens else self._copies.ended(pair)
+            if ended is not None:
+                if segment.payload:
+                    out.append(skipped(segment, "after the connection was closed", ended.id))
+                return
+            connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
+        connection.feed(segment, out)
+        if connection.closed or pair in self._holed or connection.holed:
+            self._settle(pair, connection)
 
     def _open(self, pair: int, packet: int, time_ns: int, ends: Ends, out: list[Item]) -> Connection:
         flow = Flow(self._flows, ends, packet, time_ns)
         self._flows += 1
         connection = self._connections[pair] = Connection(flow)
-        self._holed.pop(pair, None)
-        self._closed.pop(pair, None)
         out.append(Opened(flow, packet, time_ns))
         return connection
 
-    def _retire(self, pair: int, connection: Connection) -> None:
-        self._closed[pair] = connection
-        if len(self._closed) > limits.CLOSED_FLOWS:
-            oldest = next(iter(self._closed))
-            del self._closed[oldest]
-            self._connections.pop(oldest, None)
-
-    def _forget(self, out: list[Item]) -> None:
-        """Makes room: closed connections go first, then those idle for longest."""
-        ranked = sorted(self._connections.items(), key=lambda item: (not item[1].closed, item[1].flow.last_packet))
-        for pair, connection in ranked[: limits.FLOWS // 10]:
-            if not connection.closed:
-                text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
-                out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))
-                connection.end("forgotten", self._packet, self._clock_ns, None, out)
+    def _settle(self, pair: int, connection: Connection) -> None:
+        """Takes note of where a connection stands: over, with a hole, or neither."""
+        if connection.closed:
             del self._connections[pair]
             self._holed.pop(pair, None)
+            self._copies.remember(pair, connection.past(over=True))
+        elif connection.holed:
+            self._holed[pair] = connection
+        elif pair in self._holed:
+            del self._holed[pair]
+
+    def _forget(self, out: list[Item]) -> None:
+        """Makes room: those idle for longest go."""
+        ranked = sorted(self._connections.items(), key=lambda item: item[1].flow.last_packet)
+        for pair, connection in ranked[: limits.FLOWS // 10]:
+            text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
+            out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))
+            connection.end("forgotten", self._packet, self._clock_ns, None, out)
+            del self._connections[pair]
+            self._holed.pop(pair, None)
+            self._copies.remember(pair, connection.past(over=False))

@@ -130,6 +130,17 @@ def test_stats_for_a_person(kshark: Run, trace: Path) -> None:
     assert not any(line.endswith(" ") for line in done.lines)
 
 
+@pytest.mark.parametrize("command", ["check", "read", "sessions", "stats"])
+def test_two_captures_of_the_same_traffic_are_told_and_count_once(command: str, kshark: Run, trace: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "the-other-end.pcap"
+    copy.write_bytes(trace.read_bytes())
+    alone, both = kshark(command, trace), kshark(command, trace, copy)
+    assert both.code == alone.code
+    assert "DUPLICATE_PACKETS" in both.err
+    assert "0.000000 s later" in both.err
+    assert len(both.lines) == len(alone.lines)
+
+
 def test_export_writes_the_tables(kshark: Run, trace: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     done = kshark("export", trace, "-o", tmp_path / "tables")

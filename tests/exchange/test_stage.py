@@ -139,6 +139,16 @@ def test_a_closed_connection_leaves_requests_unanswered_and_says_so() -> None:
     assert talk.exchanges() == [("unanswered", 1, None)]
 
 
+def test_an_answer_that_was_sent_and_not_captured_is_nobodys_fault() -> None:
+    """The numbers of what comes behind show that bytes are missing: whether they answered, nobody knows."""
+    talk = Talk()
+    talk.tcp.client(metadata(1))
+    (lost,) = talk.tcp.broker(answer(1))
+    talk.tcp.close()
+    assert talk.exchanges(lost=(lost,)) == [("unanswered", 1, None)]
+    assert [event for event in talk.events(lost=(lost,)) if isinstance(event, Weird)] == []
+
+
 def test_a_capture_that_ends_first_blames_nobody() -> None:
     talk = Talk()
     talk.tcp.client(metadata(1))

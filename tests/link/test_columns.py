@@ -162,7 +162,9 @@ def test_dpkt_sees_the_same_segment(tcp: Tcp, tags: tuple[int, ...]) -> None:
 
 
 def real_captures() -> list[Path]:
-    return sorted(path for path in shared("captures").glob("*/*.pcap*") if path.stat().st_size < 300_000)
+    """Of link layers that are read all at once."""
+    small = sorted(path for path in shared("captures").glob("*/*.pcap*") if path.stat().st_size < 300_000)
+    return [path for path in small if path.parent.name != "encap"]
 
 
 def test_both_ways_agree_on_real_captures() -> None:

@@ -43,5 +43,12 @@ def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
     ]
 
 
+def test_one_that_stands_for_many_counts_as_many() -> None:
+    assert told(request("Metadata", 12), Weird("DUPLICATE_PACKETS", "reassembly", 90, 1, "2 connections", size=4_500, times=40)) == [
+        "DUPLICATE_PACKETS ×40, 4.50 kB  Connections that were captured twice: packets with what their connection had carried before were "
+        "left out. First: packet 90: 2 connections"
+    ]
+
+
 def test_codes_of_messages_count_too() -> None:
     assert told(unreadable(), unreadable()) == ["BODY_TOO_SHORT ×2, 60 B  The frame ends before the body does. First: packet 7"]

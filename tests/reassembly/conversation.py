@@ -8,8 +8,8 @@ assert talk.heard().client == [b"abc", Hole(3, "at_close"), b"ghi"]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -130,6 +130,12 @@ class Heard:
         return [(part.data, part.packet, part.ready) for part in self.streams.get((flow, side), []) if isinstance(part, Piece)]
 
     @property
+    def gaps(self) -> list[tuple[int, int, int, int, int]]:
+        """Side, size, the packets around each gap, and the one with which it was told; by flow and side."""
+        parts = [part for stream in self.streams.values() for part in stream if isinstance(part, Gap)]
+        return [(gap.side, gap.size, gap.first_packet, gap.last_packet, gap.packet) for gap in parts]
+
+    @property
     def ends(self) -> list[tuple[Any, ...]]:
         """Openings and closings: ("opened", packet), ("half closed", packet, side), ("closed", packet, how, side)."""
         out: list[tuple[Any, ...]] = []
@@ -216,6 +222,12 @@ class Talk:
 
     def pause(self, seconds: float) -> None:
         self.time_ns += int(seconds * 1e9)
+
+    def and_again(self, later_s: float, *, without: Container[int] = (), missed: Container[int] = ()) -> Talk:
+        """The same, captured a second time by a clock that is ahead: the first capture without these packets, the second missed those."""
+        again = [replace(row, time_ns=row.time_ns + int(later_s * 1e9)) for row in self.rows if row.packet not in missed]
+        both = sorted([row for row in self.rows if row.packet not in without] + again, key=lambda row: row.time_ns)
+        return replace(self, rows=[replace(row, packet=number) for number, row in enumerate(both, 1)])
 
     def fed(self, sizes: Iterable[int], *, exact: bool = False) -> Heard:
         """What is heard when the rows come in feeds of these sizes, the last of which takes the rest."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,11 @@ REACH = 2_000
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[int, str, int, int, int]:
     """Side, what happens, how far off the due place, how many bytes, how many of the other side's bytes it has not got."""
-    kind = draw(st.sampled_from(["goes on"] * 12 + ["jumps"] * 3 + ["cut", "fin", "rst", "syn", "pause", "other ports"]))
+    kind = draw(
+        st.sampled_from(
+            ["goes on"] * 12 + ["jumps"] * 3 + ["again"] * 3 + ["cut", "fin", "early fin", "rst", "syn", "pause", "other ports"]
+        )
+    )
     return draw(st.sampled_from((CLIENT, BROKER))), kind, draw(st.integers(-30, 30)), draw(st.integers(0, 25)), draw(st.integers(0, 40))
 
 
@@ -32,12 +38,17 @@ def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], 
         match kind:
             case "pause":
                 talk.pause(off / 10 if off > 0 else 0.3)
+            case "again":
+                if talk.rows:
+                    talk.rows.append(replace(talk.rows[-1 - abs(off) % len(talk.rows)], packet=len(talk.rows) + 1, time_ns=talk.time_ns))
             case "other ports":
                 talk.pair = 1 - talk.pair
             case "rst":
                 talk.send(side, at=place, acked=acked, flags=RST)
             case "syn":
                 talk.send(side, at=-1 if off < 20 else off, flags=SYN | (ACK if off % 2 else 0))
+            case "early fin":  # bytes before it are missing
+                talk.send(side, at=place, acked=acked, flags=FIN | ACK)
             case "fin":
                 talk.send(side, payload, at=place, acked=acked, flags=FIN | ACK)
                 talk.sent[side] = place + len(payload)  # others may go on there: the FIN was nobody's

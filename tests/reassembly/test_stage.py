@@ -243,15 +243,17 @@ def test_a_new_syn_on_the_same_ports_is_a_new_connection() -> None:
     assert heard.ends == [("opened", 1), ("closed", 5, "reused", CLIENT), ("opened", 5), ("closed", 8, "capture", None)]
 
 
-def test_a_connection_that_closed_may_be_opened_again_with_the_same_number() -> None:
-    talk = Talk().open()
+def test_a_client_may_begin_with_the_same_number_again_the_brokers_tells_that_it_is_new() -> None:
+    talk = Talk((1_000, 5_000)).open()
     talk.client(b"abc")
     talk.fin(CLIENT)
     talk.fin(BROKER)
-    talk.open(talk.isn)
+    talk.open((1_000, 80_000))
     talk.client(b"xyz")
     heard = talk.heard()
     assert [heard.of(CLIENT, flow=flow) for flow in (0, 1)] == [[b"abc"], [b"xyz"]]
+    assert [(flow.opened_by, flow.begun) for flow in heard.flows] == [(CLIENT, [True, True])] * 2
+    assert heard.weirds == []
 
 
 def test_a_repeated_syn_is_the_same_connection() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark.face import pages
-from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 from kshark.pipeline import Options
 from kshark.tables import COMMON, TABLES, Rows
 from kshark.tables.captures import capture_names
@@ -19,7 +21,9 @@ from kshark.tables.events import events_from_tables
 from kshark.tables.fields import session_key
 from kshark.tables.types import Array, Struct, parse_type
 from tests.conversation import TOPIC, Conversation, events
+from tests.copies import cut, doubled, packets_of
 from tests.shared import CAPTURES
+from tests.thinning import events_of
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -183,7 +187,7 @@ def plainly(happened: Iterable[Event]) -> Iterator[tuple[Any, ...]]:
             case Gap():
                 yield "gap", event.flow.id, event.flow.ends[event.side], event.packet, event.first_packet, event.last_packet, event.reason
             case Weird():
-                yield "weird", event.code, event.packet, event.flow, event.detail
+                yield "weird", event.code, event.packet, event.flow, event.detail, event.times
             case Opened() | HalfClosed() | Closed():
                 side = getattr(event, "side", None)
                 end = None if side is None else event.flow.ends[side]
@@ -232,6 +236,23 @@ def test_also_of_a_capture_with_holes(packet: int) -> None:
 )
 def test_also_of_real_captures(name: str) -> None:
     assert_same_events(from_capture(name, records=False))
+
+
+def test_what_the_capture_says_of_itself_comes_back_in_its_place() -> None:
+    """Times that run backwards, more and more, and packets captured twice."""
+    whole = packets_of(CAPTURES / "adv-races-4.1.2.pcap")
+    back_ns = np.zeros(len(whole.number), np.int64)
+    back_ns[100::60] = 1_000_000 << np.arange(len(back_ns[100::60]))
+    happened = [*events_of(cut(doubled(replace(whole, time_ns=whole.time_ns - back_ns), 10)))]
+    assert_same_events(happened)
+    found = tables(happened)
+    back = [*events_from_tables(found["exchanges"], found["flows"], found["weirds"])]
+    for events_told in (happened, back):
+        told = [disorder_ns(event) for event in events_told if isinstance(event, Weird) and event.code == "TIME_DISORDER"]
+        assert len(told) > 3
+        assert told == sorted(told)
+    (copies,) = [row for row in found["weirds"] if row["code"] == "DUPLICATE_PACKETS"]
+    assert (copies["times"], copies["size_bytes"]) == (352, 40_660)
 
 
 def test_the_tables_alone_give_the_same_findings() -> None:

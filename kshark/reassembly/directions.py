@@ -1,0 +1,127 @@
+"""What one side of a TCP connection has sent, as far as its sequence numbers tell. Source: RFC 9293, section 3.4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kshark.model import FIN, SYN, Side
+from kshark.reassembly.runs import Run
+
+MASK: Final = 0xFFFFFFFF
+HALF: Final = 1 << 31
+#: How far from the sequence number due a segment may lie; what is farther belongs to no window (RFC 7323: 1 GiB).
+WINDOW: Final = 1 << 30
+
+
+def ahead(a: int, b: int) -> int:
+    """How far sequence number `a` is ahead of `b`, negative when it is behind."""
+    return ((a - b + HALF) & MASK) - HALF
+
+
+class Segment(NamedTuple):
+    """One segment; `clock_ns` is the greatest time so far, `size` counts payload bytes, of which the snap length cut off `missing`."""
+
+    side: Side
+    packet: int
+    time_ns: int
+    clock_ns: int
+    seq: int
+    ack: int
+    flags: int
+    payload: bytes
+    missing: int
+    size: int
+
+
+@dataclass(slots=True, order=True)
+class Late:
+    """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first sequence number, so that
+    order survives wrapping."""
+
+    place: int
+    packet: int
+    time_ns: int = field(compare=False)
+    payload: bytes = field(compare=False)
+    missing: int = field(compare=False)
+
+
+@dataclass(slots=True, eq=False)
+class Direction:
+    """What one side has sent. `next` is the sequence number due; None until it is known."""
+
+    next: int | None = None
+    isn: int | None = None
+    #: Bytes delivered and lost so far: the place of `next`.
+    place: int = 0
+    late: list[Late] = field(default_factory=list)
+    late_bytes: int = 0
+    #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
+    base: int | None = None
+    acked: int | None = None
+    #: When the peer was seen to have acknowledged the whole first hole: clock and segments that came behind it since.
+    acked_ns: int | None = None
+    since_acked: int = 0
+    #: The farthest number at which a segment without bytes stood.
+    reached: int | None = None
+    fin: int | None = None
+    finished: bool = False
+    last_packet: int = 0
+    last_ready: int = 0
+    last_ready_ns: int = 0
+    run: Run | None = None
+
+    @property
+    def first(self) -> int | None:
+        """The number of the first byte known."""
+        return None if self.next is None else (self.next - self.place) & MASK
+
+    def begin(self, seq: int) -> None:
+        """The first bytes that are seen of a connection older than the capture; what the peer acknowledged before them is a hole."""
+        base = self.base
+        self.next = base if base is not None and 0 < ahead(seq, base) <= WINDOW else seq
+
+    def acknowledge(self, ack: int) -> None:
+        if self.acked is None or 0 < (ack - self.acked & MASK) < HALF:  # `ahead`, without a call
+            self.acked = ack
+
+    def reach(self, seq: int) -> None:
+        """A segment without bytes stands here: all before it was sent."""
+        if self.reached is None or ahead(seq, self.reached) > 0:
+            self.reached = seq
+
+    def see_acked(self, clock_ns: int) -> None:
+        """Notes when the whole first hole is known to have reached the peer."""
+        assert self.next is not None
+        hole = self.late[0].place - self.place
+        if self.acked is not None and ahead(self.acked, self.next) >= hole:
+            self.acked_ns, self.since_acked = clock_ns, 0
+
+    def repeats(self, segment: Segment) -> bool:
+        """Whether the side has sent all of it before: SYN, bytes and FIN. A bare acknowledgement carries nothing to repeat."""
+        if segment.flags & SYN:
+            return self.isn == segment.seq
+        end = (segment.seq + segment.size) & MASK
+        if segment.flags & FIN and self.fin != end:
+            return False
+        if not segment.size:
+            return bool(segment.flags & FIN)
+        return self.next is not None and ahead(end, self.next) <= 0
+
+    def lost_fin(self) -> bool:
+        """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""
+        return self.next is not None and not self.late and self.acked == (self.next + 1) & MASK
+
+    def unseen(self) -> int:
+        """Bytes behind the last one here that were sent all the same: the peer acknowledged them, or this side went on behind them.
+
+        -1: more than can be counted. One alone is the FIN's number.
+        """
+        begin = self.base if self.next is None else self.next
+        if begin is None or self.fin is not None:
+            return 0
+        acked = 0 if self.acked is None else ahead(self.acked, begin)
+        if acked < (-WINDOW if self.place else 0):
+            return -1  # gone around: what is acknowledged is no more than a window behind what is here
+        size = acked if self.reached is None else max(acked, ahead(self.reached, begin))
+        return size if size > 1 else 0

@@ -1,0 +1,32 @@
+"""How far the capture's own times run backwards: several interfaces, queues or processors wrote it, each at its own pace.
+
+Packets of one connection have an order, their sequence numbers; packets of different connections that lie within this time of each other
+have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kshark.model import Segments, Weird, disorder
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
+
+class Disorder:
+    """Tells each time it grows, at the packet that shows it, and then rounded up to a power of two: that is seldom."""
+
+    def __init__(self) -> None:
+        self._told_ns = 0
+
+    def told(self, segments: Segments, clock: Int64s) -> Iterator[Weird]:
+        """`clock` is the greatest time up to each segment."""
+        behind = clock - segments.time_ns
+        while len(rows := np.flatnonzero(behind > self._told_ns)):
+            row = rows[0]
+            self._told_ns = 1 << int(behind[row]).bit_length()
+            yield disorder(int(segments.packet[row]), int(segments.time_ns[row]), self._told_ns)
