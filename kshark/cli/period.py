@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -16,27 +15,26 @@ from kshark.model import PacketBatch
 
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
-_UNITS: Final = {"ms": 1_000_000, "": _SECOND, "s": _SECOND, "m": 60 * _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
 #: Packets stand this far out of their order at most (several interfaces or queues written by turns); behind it nothing more is read.
 _DISORDER: Final = 10 * _SECOND
 
 
 def time_of(text: str, start_ns: int) -> int:
     """A time as ns since 1970: `+10s` after the start, `14:03:07.4` of the start's day (UTC), ISO 8601, or seconds since 1970."""
-    if after := re.fullmatch(r"\+(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)", text):
-        return start_ns + int(Decimal(after[1]) * _UNITS[after[2]])
+    from kshark.conditions.moments import duration_of, moment_of  # where nobody names a time, nothing of conditions is imported
+
     if of_day := re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?", text):
         hours, minutes, seconds = int(of_day[1]), int(of_day[2]), Decimal(of_day[3] or 0)
         if hours < 24 and minutes < 60 and seconds < 60:
             return start_ns - start_ns % _DAY + (hours * 3600 + minutes * 60) * _SECOND + int(seconds * _SECOND)
-    if re.fullmatch(r"\d{9,11}(\.\d{1,9})?", text):
-        return int(Decimal(text) * _SECOND)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f'"{text}" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970') from None
-    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return int(whole.replace(microsecond=0).timestamp()) * _SECOND + whole.microsecond * 1000
+        if text.startswith("+"):
+            return start_ns + duration_of(text[1:], "s")
+        if not re.fullmatch(r"\d{1,7}(\.\d*)?", text):  # as seconds, in the spring of 1970: more likely the + was forgotten
+            return moment_of(text)
+    except (ValueError, OverflowError):
+        pass
+    raise UsageError(f'"{text}" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970')
 
 
 class Period:

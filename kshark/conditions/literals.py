@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
 from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from kshark.conditions.moments import duration_of, moment_of
 from kshark.conditions.source import Constant
 from kshark.conditions.terms import KINDS
 from kshark.errors import FilterError
 from kshark.schema import EnumClass, Field
 
-_SECOND: Final = 1_000_000_000
-_UNITS: Final = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
 _NO_NAMES: Final[Mapping[str, Constant]] = MappingProxyType({})
 #: More digits than any field's number has.
 _DIGITS: Final = 40
@@ -87,25 +84,8 @@ def _bytes(literal: Literal) -> bytes:
 
 def _milliseconds(literal: Literal) -> int:
     """Nanoseconds: `1.5` is of milliseconds, `250us`, `1.5s` and the like say their unit."""
-    found = re.fullmatch(rf"(-?[0-9]{{1,{_DIGITS}}}(?:\.[0-9]{{1,{_DIGITS}}})?)(ns|us|ms|s|min|h|)", literal.text)
-    if found is None:
-        raise ValueError
-    return int(Decimal(found[1]) * _UNITS[found[2] or "ms"])
-
-
-def moment_of(text: str) -> int:
-    """A time as ns since 1970: ISO 8601, UTC unless it says otherwise, or seconds since 1970. Raises ValueError for what is none."""
-    if re.fullmatch(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,9}})?", text) and not re.fullmatch(r"[0-9]{8}", text):
-        return int(Decimal(text) * _SECOND)
-    moment = datetime.fromisoformat(text)
-    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return int(whole.replace(microsecond=0).timestamp()) * _SECOND + _nanoseconds(text, whole.microsecond)
-
-
-def _nanoseconds(text: str, microsecond: int) -> int:
-    """All nine digits, of which datetime keeps six."""
-    found = re.search(r"[.,]([0-9]{7,9})", text)
-    return int(found[1].ljust(9, "0")) if found else microsecond * 1000
+    size = duration_of(literal.text.removeprefix("-"), "ms")
+    return -size if literal.text.startswith("-") else size
 
 
 def _address(literal: Literal) -> tuple[Any, Any]:

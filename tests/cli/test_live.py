@@ -97,6 +97,25 @@ def test_messages_and_findings_come_as_they_happen() -> None:
     assert "0 dropped by the kernel" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "epochs", "codes"),
+    [
+        ("kafka.share_session_epoch >= 1", [1, 5], ["EPOCH_SKIP_AHEAD"]),
+        ("kafka.share_session_epoch == 0", [0], []),
+    ],
+)
+def test_a_filter_leaves_out_messages_and_findings_that_rest_on_none(text: str, epochs: list[int], codes: list[str]) -> None:
+    with live("-T", "json", "-Y", text) as running:
+        talk()
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        *lines, last = [json.loads(line) for line in _rest(running.stdout).splitlines()]
+        assert running.wait(10) == bool(codes)
+    assert [line["body"]["share_session_epoch"] for line in lines if "kind" in line] == epochs
+    assert [line["code"] for line in lines if line.get("verdict") == "violation"] == codes
+    assert last["summary"]["violations"] == len(codes)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_it_with_the_verdict(number: int) -> None:
     with live("-q") as running:

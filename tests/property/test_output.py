@@ -13,6 +13,7 @@ from kshark.analysis.statistics import Statistics
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
 from kshark.conditions.fields import COMMON, Fields
+from kshark.conditions.filter import Filter
 from kshark.model import Ends, Exchange, Flow, Message
 from kshark.output.fields import fields_lines
 from kshark.output.jsonlines import json_lines
@@ -46,6 +47,10 @@ NAMES = [
 ]
 
 
+#: Bare names: kafka.request and kafka.response alone mean something else.
+FILTERS = {name: Filter(name, FIELDS) for name in NAMES if name not in ("kafka.request", "kafka.response")}
+
+
 def read(key: int, version: int, kind: str, data: bytes) -> Message:
     """The message as the exact reader leaves it, with the codes of what does not fit."""
     api = REGISTRY.api(key)
@@ -68,6 +73,9 @@ def printed(message: Message) -> None:
     assert all(plain(line).isprintable() for line in Trees(REGISTRY).of(message))
     assert fields_lines([FIELDS.reader(name) for name in NAMES])([message]).count("\n") == 1
     json.loads(json_lines([message]))
+    for name, wanted in FILTERS.items():
+        there = any(value is not None and value is not UNSET for value in FIELDS.reader(name)(message))
+        assert wanted.passes(message) is there, name
 
 
 @settings(max_examples=200, deadline=None)
