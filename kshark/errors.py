@@ -13,7 +13,8 @@ class FilterError(UsageError):
     """A display filter that cannot be read: what is wrong, the next step, and `at`, the place in its text from 0."""
 
     def __init__(self, wrong: str, at: int, step: str) -> None:
-        super().__init__(f"{wrong} (character {at + 1} of the filter; {step})")
+        told = f"{wrong} (character {at + 1} of the filter; {step})"
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in told))
         self.at = at
 
 

@@ -29,7 +29,8 @@ Conditions:
     ALWAYS, NEVER
 
 `condition.check(api.request.root)` raises SchemaError for a name that the schema does not have; `compiled_together([p, q])` makes one
-function that gives the numbers of those that hold, and is as fast as one of them where none does.
+function that gives the numbers of those that hold, and goes through each array once where none does. Display filters are these conditions
+over whole messages: kshark.conditions.filter reads them from text.
 """
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, compiled_together

@@ -181,12 +181,13 @@ class Fields:
         return read
 
     def needs(self, names: Sequence[str]) -> Needs:
-        """What has to be read for fields of these names; what is odd shows when any body is. Unknown names need nothing."""
+        """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need nothing."""
         found = [field for field in map(self.find, names) if isinstance(field, BodyField)]
         places = [place for field in found for place in self.places(field.end)]
-        every = self.registry.names() if "kafka.weird" in names else ()
+        if "kafka.weird" in names:
+            return Needs(frozenset(self.registry.names()), records=True, embedded=True)
         return Needs(
-            bodies=frozenset(every) | {place.api_key for place in places},
+            bodies=frozenset(place.api_key for place in places),
             records=any(field.type == "records" for place in places for field in (*place.path.owners, place.path.field)),
             embedded=any(field.end[-1].endswith(DECODED) for field in found),
         )

@@ -34,7 +34,7 @@ class Literal(NamedTuple):
 
 
 class Type(NamedTuple):
-    """What the values of a field are. `names` are values by name, in capitals; where they are all there are, `closed`."""
+    """What the values of a field are, and by which operators they are asked for; `names` are values by name, in capitals."""
 
     name: str
     operators: tuple[str, ...]

@@ -7,11 +7,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from kshark.conditions.comparisons import Compare
 from kshark.conditions.condition import Condition, either
 from kshark.conditions.literals import ADDRESS, BYTES, STRUCTURE, TEXT, Literal, Type
 from kshark.conditions.message import Made, lies_in
 from kshark.conditions.syntax import Comparison, Range
-from kshark.conditions.terms import Compare, Term, term
+from kshark.conditions.terms import Term, term
 from kshark.errors import FilterError
 
 

@@ -1,14 +1,14 @@
-"""What has a value in a message, or is absent: fields, elements, sizes, sums; and what can be said of one value."""
+"""What has a value in a message, or is absent: fields, elements, constants, sizes, sums."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NoReturn
 
+from kshark.conditions.comparisons import Compare, Contains, Matches, OneOf, Present, Value, kind_of, spoken
 from kshark.conditions.condition import Condition
 from kshark.conditions.source import Constant, Row, Sql, sql_literal
 from kshark.errors import SchemaError
@@ -22,10 +22,9 @@ KINDS: Final[Mapping[str, str]] = {
     "bool": "truth",
     "float64": "fraction",
 }
-_SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
 
 
-class Term(ABC):
+class Term(Value):
     """A value of a row, or nothing. Comparing terms gives conditions."""
 
     __slots__ = ()
@@ -80,32 +79,11 @@ class Term(ABC):
         re.compile(pattern)
         return Matches(self, pattern)
 
-    @abstractmethod
-    def value(self, row: Row) -> tuple[list[str], str]:
-        """Python tests that all hold where the value is present, and the expression that has it then."""
-
-    @abstractmethod
-    def in_sql(self, sql: Sql) -> str:
-        """An expression for the value in Spark SQL; null where it is absent."""
-
-    @abstractmethod
-    def words(self, it: str) -> str:
-        """What it is called; `it` is an element's name."""
-
-    @abstractmethod
-    def kind(self, struct: Field) -> str:
-        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does not have."""
-
 
 def _kind(field: Field, name: str) -> str:
     if field.type not in KINDS:
         raise SchemaError(f"{name} is {field.type}, which has no single value")
     return KINDS[field.type]
-
-
-def kind_of(constant: Constant) -> str:
-    """The kind of a constant."""
-    return {bool: "truth", str: "text", bytes: "bytes", float: "fraction"}.get(type(constant), "number")
 
 
 def element(array: F, struct: Field) -> Field:
@@ -118,10 +96,6 @@ def element(array: F, struct: Field) -> Field:
 
 def _if_there(variable: str) -> tuple[list[str], str]:
     return [f"{variable} is not None", f"{variable} is not UNSET"], variable
-
-
-def _all(*tests: str) -> str:
-    return f"({' and '.join(dict.fromkeys(tests))})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +124,9 @@ class F(Term):
 
     def kind(self, struct: Field) -> str:
         return _kind(self.field(struct), self.name)
+
+    def exists(self, struct: Field) -> None:
+        self.field(struct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,141 +226,3 @@ def term(value: Term | Constant) -> Term:
     if not isinstance(value, bool | int | float | str | bytes):
         raise TypeError(f"{value!r} is nothing a field may be compared with (absent or null: ~F(...).present())")
     return Const(value)
-
-
-def spoken(value: Constant) -> str:
-    """A constant for people: enumerations by name, text in quotes."""
-    if isinstance(value, IntEnum):
-        return value.name
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Compare(Condition):
-    """Two values side by side; false where one is absent."""
-
-    operator: str
-    left: Term
-    right: Term
-
-    def python(self, row: Row) -> str:
-        left, right = self.left.value(row), self.right.value(row)
-        tests = [*left[0], *right[0]]
-        if self.operator == "==" and isinstance(self.left, F) and isinstance(self.right, Const):
-            tests = []  # nothing absent equals a constant
-        return _all(*tests, f"{left[1]} {self.operator} {right[1]}")
-
-    def in_sql(self, sql: Sql) -> str:
-        operator = _SQL_OPERATORS.get(self.operator, self.operator)
-        return f"coalesce({self.left.in_sql(sql)} {operator} {self.right.in_sql(sql)}, false)"
-
-    def words(self, it: str) -> str:
-        if self.operator == "==" and isinstance(self.right, Const) and self.right.constant is True:
-            return self.left.words(it)
-        return f"{self.left.words(it)} {self.operator} {self.right.words(it)}"
-
-    def check(self, struct: Field) -> None:
-        _same_kind(self, {self.left.kind(struct), self.right.kind(struct)})
-
-
-def _same_kind(condition: Condition, kinds: set[str]) -> None:
-    if len(kinds) > 1 and kinds != {"number", "fraction"}:
-        raise SchemaError(f"{condition.told}: {' beside '.join(sorted(kinds))}")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Present(Condition):
-    """There is a value; of arrays and structs: they are not null."""
-
-    term: Term
-
-    def python(self, row: Row) -> str:
-        tests, _ = self.term.value(row)
-        return _all(*tests) if tests else "True"
-
-    def in_sql(self, sql: Sql) -> str:
-        return f"({self.term.in_sql(sql)} IS NOT NULL)"
-
-    def words(self, it: str) -> str:
-        return f"{self.term.words(it)} present"
-
-    def check(self, struct: Field) -> None:
-        if isinstance(self.term, F):
-            self.term.field(struct)  # an array or a struct may be asked for too
-        else:
-            self.term.kind(struct)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OneOf(Condition):
-    """The value is one of several."""
-
-    term: Term
-    values: tuple[Constant, ...]
-
-    def python(self, row: Row) -> str:
-        tests, value = self.term.value(row)
-        return _all(*tests, f"{value} in {row.keep(frozenset(self.values))}")
-
-    def in_sql(self, sql: Sql) -> str:
-        values = ", ".join(map(sql_literal, self.values))
-        return f"coalesce({self.term.in_sql(sql)} IN ({values}), false)" if values else "false"
-
-    def words(self, it: str) -> str:
-        return f"{self.term.words(it)} in {{{', '.join(map(spoken, self.values))}}}"
-
-    def check(self, struct: Field) -> None:
-        _same_kind(self, {self.term.kind(struct), *map(kind_of, self.values)})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contains(Condition):
-    """A text that occurs in the text, bytes in the bytes."""
-
-    term: Term
-    part: str | bytes
-
-    def python(self, row: Row) -> str:
-        tests, value = self.term.value(row)
-        return _all(*tests, f"{self.part!r} in {value}")
-
-    def in_sql(self, sql: Sql) -> str:
-        value = self.term.in_sql(sql)
-        if isinstance(self.part, bytes):
-            return f"coalesce(contains(unbase64({value}), X'{self.part.hex()}'), false)"
-        return f"coalesce(contains({value}, {sql_literal(self.part)}), false)"
-
-    def words(self, it: str) -> str:
-        return f"{self.term.words(it)} contains {spoken(self.part)}"
-
-    def check(self, struct: Field) -> None:
-        _same_kind(self, {self.term.kind(struct), kind_of(self.part)})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches(Condition):
-    """A regular expression that is found in the text, or in the bytes."""
-
-    term: Term
-    pattern: str | bytes
-
-    def python(self, row: Row) -> str:
-        tests, value = self.term.value(row)
-        search = row.keep(re.compile(self.pattern, re.IGNORECASE).search)
-        return _all(*tests, f"{search}({value}) is not None")
-
-    def in_sql(self, sql: Sql) -> str:
-        value = self.term.in_sql(sql)
-        if isinstance(self.pattern, bytes):
-            return f"coalesce(rlike(decode(unbase64({value}), 'ISO-8859-1'), {_pattern(self.pattern.decode('latin-1'))}), false)"
-        return f"coalesce(rlike({value}, {_pattern(self.pattern)}), false)"
-
-    def words(self, it: str) -> str:
-        return f"{self.term.words(it)} matches {spoken(self.pattern)}"
-
-    def check(self, struct: Field) -> None:
-        _same_kind(self, {self.term.kind(struct), kind_of(self.pattern)})
-
-
-def _pattern(pattern: str) -> str:
-    return sql_literal(f"(?iu){pattern}")

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.conditions import Condition, Term
+from kshark.conditions import Condition
+from kshark.conditions.comparisons import Compare, Contains, Matches, OneOf, Present, Value
 from kshark.conditions.condition import And, Not, Or, Truth
 from kshark.conditions.elements import AnyOf
-from kshark.conditions.terms import Compare, Const, Contains, F, Matches, OneOf, Present, Size, Sum
+from kshark.conditions.terms import Const, F, Size, Sum
 from kshark.conditions.versions import ByVersion
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -52,7 +53,7 @@ def holds(condition: Condition, row: Any, version: int = 0) -> bool:
     raise AssertionError(condition)
 
 
-def value(term: Term, row: Any) -> Any:
+def value(term: Value, row: Any) -> Any:
     match term:
         case Const(constant):
             return constant

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kshark.conditions import ALWAYS, ELEMENT, NEVER, Condition, F, Term, any_of, by_version, size
-from kshark.conditions.terms import KINDS, Compare, term
+from kshark.conditions.comparisons import Compare
+from kshark.conditions.terms import KINDS, term
 from kshark.schema import Field
 
 _COMPARISONS = st.sampled_from(["<", "<=", "==", "!=", ">=", ">"])

@@ -14,7 +14,7 @@ from dissectors.index import INDEX
 from kshark.codec.paths import paths
 from kshark.conditions.fields import COMMON, PREFIX, Fields
 from kshark.conditions.filter import Filter
-from kshark.conditions.literals import TRUTH
+from kshark.conditions.literals import TRUTH, type_of
 from kshark.errors import FilterError
 from kshark.face import pages
 from kshark.model import Message
@@ -185,7 +185,6 @@ def test_what_nobody_can_read_passes_what_asks_for_nothing() -> None:
         ("kafka.api == Fetch && kafka.share_session_epoch > 3", {1}, set()),
         ("!(kafka.api == ShareFetch) && kafka.api_key > 77 && kafka.api_key < 80", {79}, set()),
         ("kafka.api == Produce || kafka.api == ShareFetch && kafka.error_code > 0", {0, 78}, {78}),
-        ("kafka.api == Produce && kafka.weird", {0}, {0}),
         ("kafka.group_id == g || kafka", INDEX.keys(), set()),
     ],
 )
@@ -197,6 +196,7 @@ def test_only_bodies_are_read_that_decide(text: str, apis: set[int], bodies: set
 def test_records_and_what_bytes_hold_are_opened_where_a_filter_asks_for_them() -> None:
     assert Filter("kafka.records.batches.records.key contains x", FIELDS).needs.records
     assert Filter("kafka.key contains x", FIELDS).needs.records
+    assert Filter("kafka.api == Produce && kafka.weird", FIELDS).needs == (frozenset({0}), True, True)
     assert Filter("kafka.protocols.metadata_decoded", FIELDS).needs == (frozenset({11}), False, True)
     assert FIELDS.needs(["kafka.protocols.metadata_decoded.data", "kafka.api"]) == (frozenset({11}), False, True)
     assert FIELDS.needs(["kafka.api", "frame.number"]) == (frozenset(), False, False)
@@ -248,6 +248,12 @@ def test_a_mistake_is_told_in_one_sentence_with_its_place(text: str, at: int, to
     assert wrong.value.at == at - 1
     assert f"(character {at} of the filter; " in sentence
     assert "\n" not in sentence
+
+
+def test_every_error_code_goes_by_name() -> None:
+    places = FIELDS.places(("error_code",))
+    assert len(places) > 100
+    assert {type_of(place.path.field).names.get("SHARE_SESSION_NOT_FOUND") for place in places} == {122}
 
 
 def test_texts_in_quotes() -> None:
@@ -340,6 +346,7 @@ def test_any_text_is_a_filter_or_a_mistake_with_its_place(text: str) -> None:
         found = wrong
     if isinstance(found, FilterError):
         assert 0 <= found.at <= len(text)
+        assert str(found).isprintable()
         return
     for message in (ASKED, ANSWERED, JOINS, ODD):
         assert found.passes(message) in (True, False)

@@ -1,0 +1,185 @@
+"""What can be said of values: compared, present, one of several, containing, matching. In Python, in SQL and in words, side by side."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from kshark.conditions.condition import Condition
+from kshark.conditions.source import Constant, Row, Sql, sql_literal
+from kshark.errors import SchemaError
+from kshark.schema import Field
+
+_SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
+
+
+class Value(ABC):
+    """Something that a row has, or has not."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self, row: Row) -> tuple[list[str], str]:
+        """Python tests that all hold where the value is present, and the expression that has it then."""
+
+    @abstractmethod
+    def in_sql(self, sql: Sql) -> str:
+        """An expression for the value in Spark SQL; null where it is absent."""
+
+    @abstractmethod
+    def words(self, it: str) -> str:
+        """What it is called; `it` is an element's name."""
+
+    @abstractmethod
+    def kind(self, struct: Field) -> str:
+        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does not have."""
+
+    def exists(self, struct: Field) -> None:
+        """Raises SchemaError where rows of that schema cannot have it; arrays and structs are something to have too."""
+        self.kind(struct)
+
+
+def kind_of(constant: Constant) -> str:
+    """The kind of a constant."""
+    return {bool: "truth", str: "text", bytes: "bytes", float: "fraction"}.get(type(constant), "number")
+
+
+def spoken(value: Constant) -> str:
+    """A constant for people: enumerations by name, text in quotes."""
+    if isinstance(value, IntEnum):
+        return value.name
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _all(*tests: str) -> str:
+    return f"({' and '.join(dict.fromkeys(tests))})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare(Condition):
+    """Two values side by side; false where one is absent."""
+
+    operator: str
+    left: Value
+    right: Value
+
+    def python(self, row: Row) -> str:
+        left, right = self.left.value(row), self.right.value(row)
+        tests = [*left[0], *right[0]]
+        if self.operator == "==" and not right[0] and left[1].isidentifier():
+            tests = []  # a variable that has nothing equals no constant
+        return _all(*tests, f"{left[1]} {self.operator} {right[1]}")
+
+    def in_sql(self, sql: Sql) -> str:
+        operator = _SQL_OPERATORS.get(self.operator, self.operator)
+        return f"coalesce({self.left.in_sql(sql)} {operator} {self.right.in_sql(sql)}, false)"
+
+    def words(self, it: str) -> str:
+        left, right = self.left.words(it), self.right.words(it)
+        return left if (self.operator, right) == ("==", "true") else f"{left} {self.operator} {right}"
+
+    def check(self, struct: Field) -> None:
+        _same_kind(self, {self.left.kind(struct), self.right.kind(struct)})
+
+
+def _same_kind(condition: Condition, kinds: set[str]) -> None:
+    if len(kinds) > 1 and kinds != {"number", "fraction"}:
+        raise SchemaError(f"{condition.told}: {' beside '.join(sorted(kinds))}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Present(Condition):
+    """There is a value; of arrays and structs: they are not null."""
+
+    term: Value
+
+    def python(self, row: Row) -> str:
+        tests, _ = self.term.value(row)
+        return _all(*tests) if tests else "True"
+
+    def in_sql(self, sql: Sql) -> str:
+        return f"({self.term.in_sql(sql)} IS NOT NULL)"
+
+    def words(self, it: str) -> str:
+        return f"{self.term.words(it)} present"
+
+    def check(self, struct: Field) -> None:
+        self.term.exists(struct)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOf(Condition):
+    """The value is one of several."""
+
+    term: Value
+    values: tuple[Constant, ...]
+
+    def python(self, row: Row) -> str:
+        tests, value = self.term.value(row)
+        return _all(*tests, f"{value} in {row.keep(frozenset(self.values))}")
+
+    def in_sql(self, sql: Sql) -> str:
+        values = ", ".join(map(sql_literal, self.values))
+        return f"coalesce({self.term.in_sql(sql)} IN ({values}), false)" if values else "false"
+
+    def words(self, it: str) -> str:
+        return f"{self.term.words(it)} in {{{', '.join(map(spoken, self.values))}}}"
+
+    def check(self, struct: Field) -> None:
+        _same_kind(self, {self.term.kind(struct), *map(kind_of, self.values)})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contains(Condition):
+    """A text that occurs in the text, bytes in the bytes."""
+
+    term: Value
+    part: str | bytes
+
+    def python(self, row: Row) -> str:
+        tests, value = self.term.value(row)
+        return _all(*tests, f"{self.part!r} in {value}")
+
+    def in_sql(self, sql: Sql) -> str:
+        value = self.term.in_sql(sql)
+        if isinstance(self.part, bytes):
+            return f"coalesce(contains(unbase64({value}), X'{self.part.hex()}'), false)"
+        return f"coalesce(contains({value}, {sql_literal(self.part)}), false)"
+
+    def words(self, it: str) -> str:
+        return f"{self.term.words(it)} contains {spoken(self.part)}"
+
+    def check(self, struct: Field) -> None:
+        _same_kind(self, {self.term.kind(struct), kind_of(self.part)})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches(Condition):
+    """A regular expression that is found in the text, or in the bytes."""
+
+    term: Value
+    pattern: str | bytes
+
+    def python(self, row: Row) -> str:
+        tests, value = self.term.value(row)
+        search = row.keep(re.compile(self.pattern, re.IGNORECASE).search)
+        return _all(*tests, f"{search}({value}) is not None")
+
+    def in_sql(self, sql: Sql) -> str:
+        value = self.term.in_sql(sql)
+        if isinstance(self.pattern, bytes):
+            return f"coalesce(rlike(decode(unbase64({value}), 'ISO-8859-1'), {_pattern(self.pattern.decode('latin-1'))}), false)"
+        return f"coalesce(rlike({value}, {_pattern(self.pattern)}), false)"
+
+    def words(self, it: str) -> str:
+        return f"{self.term.words(it)} matches {spoken(self.pattern)}"
+
+    def check(self, struct: Field) -> None:
+        _same_kind(self, {self.term.kind(struct), kind_of(self.pattern)})
+
+
+def _pattern(pattern: str) -> str:
+    return sql_literal(f"(?iu){pattern}")
