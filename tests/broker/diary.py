@@ -76,8 +76,12 @@ class Diary(Observer):
         key: Key = (body["group_id"], body["member_id"])
         request = _request(n, now, port, asked, body, self.model.release, self.known_topics)
         if asked.key != SHARE_GROUP_HEARTBEAT:
-            step["open_here"] = [o.request.correlation_id for o in self._outstanding(key) if o.request.port == port]
-            step["open_elsewhere"] = [[o.request.port, o.request.correlation_id] for o in self._outstanding(key) if o.request.port != port]
+            others = self._outstanding(key)
+            step["open_here"] = [other.request.correlation_id for other in others if other.request.port == port]
+            elsewhere = [other for other in others if other.request.port != port]
+            step["open_elsewhere"] = [[other.request.port, other.request.correlation_id] for other in elsewhere]
+            for raced in [step, *(other.step for other in elsewhere)] if elsewhere else []:
+                raced["racy"] = True
             self.model.sent(key, request)
         self._open[port, asked.correlation_id] = Open(key, request, step)
 
@@ -126,7 +130,6 @@ class Diary(Observer):
         turns = prediction.turns
         step["turn"], step["predicted"] = self._turns, sorted(prediction.answers)
         step["surprise"] = not turns
-        step["racy"] = bool(step["open_elsewhere"]) or any(o.request.port != request.port for o in self._outstanding(known.key))
         if not turns:
             self.surprises.append(step)
         step["state"] = self._state(request, turns)

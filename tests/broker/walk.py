@@ -131,7 +131,8 @@ class Walk:
         self.diary.intend(action, mistake)
         connection = on or self.connection_of(actor)
         key, api = (78, "ShareFetch") if fetches else (79, "ShareAcknowledge")
-        actor.openings = actor.openings + 1 if fetches and epoch == 0 else 0
+        if member_id == "":
+            actor.openings = actor.openings + 1 if fetches and epoch == 0 else 0
         return connection.ask(key, api, self.release.share, {**body, **fields})
 
     def does(self, actor: Actor, epoch: int, action: str, mistake: str | None = None, **how: Any) -> int | None:
