@@ -11,7 +11,7 @@ help:
 	@echo "make test        ruff, mypy and every test"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make test-quick  the tests that need no Spark and no broker"
-	@echo "make test-broker 11,000 steps of share clients against each of three brokers: half an hour, needs Java and Maven"
+	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
 	@echo "make setup       what the others need (they call it)"

@@ -19,7 +19,7 @@ from tests.broker.verdicts import verdicts
 
 #: A long run of one release: seeds with room for so many sessions and so many restarts.
 LONG: Final = ((1, MANY, 0), (2, MANY, 2), (3, MANY, 1), (4, 3, 1), (5, MANY, 0))
-LONG_STEPS: Final = 2_200
+LONG_STEPS: Final = 2_400
 
 
 def plans(arguments: argparse.Namespace) -> list[Plan]:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=2_000, help="how many requests (2000)")
     parser.add_argument("--room", type=int, default=MANY, help="how many share sessions the broker holds (2000)")
     parser.add_argument("--restarts", type=int, default=0, help="how often the broker restarts (0)")
-    parser.add_argument("--long", action="store_true", help="11,000 steps of each release, by five seeds, and the scenarios")
+    parser.add_argument("--long", action="store_true", help="more than 10,000 steps of each release, by five seeds, and the scenarios")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/broker"), help="the folder for captures and what is known of them")
     given = parser.parse_args(arguments)
     runs: list[Done] = []

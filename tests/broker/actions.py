@@ -283,12 +283,12 @@ def crosses(walk: Walk, actor: Actor) -> None:
     if not due:
         return
     other = walk.another(actor)
-    waits = walk.ask(actor, due, "waiting fetch", fetch=True, wait_ms=walk.random.choice((60, 150)))
+    enough = walk.random.choice((1, 1 << 20))
+    waits = walk.ask(actor, due, "waiting fetch", fetch=True, wait_ms=walk.random.choice((60, 150)), min_bytes=enough)
     walk.talk.pause(walk.random.choice((0.0, 0.005, 0.03)))
     crossings = (
         (due, "the same epoch"),
-        (due + 1, "the next epoch"),
-        (due + 1, "the next epoch"),
+        *[(due + 1, "the next epoch")] * 4,
         (0, "epoch 0"),
         (-1, "the final epoch"),
         (due + 4, "an epoch ahead"),
@@ -383,7 +383,7 @@ WEIGHTS: Final[dict[Action, int]] = {
     acknowledges_what_it_has_not: 2,
     opens_again_and_again: 2,
     pipelines: 5,
-    crosses: 5,
+    crosses: 8,
     never_opened: 4,
     shares_a_connection: 3,
     old_connection_closes: 4,
