@@ -6,6 +6,7 @@ Exit code 1 when a broker answered what the model had not foretold, or kshark ac
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--long", action="store_true", help="more than 10,000 steps of each release, by five seeds, and the scenarios")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/broker"), help="the folder for captures and what is known of them")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # brokers are stopped on the way out
     runs: list[Done] = []
     wrong: list[str] = []
     try:

@@ -129,6 +129,17 @@ def a_topic_that_does_not_exist(talk: Conversation) -> None:
     a.share_acknowledge(1).answered()
 
 
+def member_ids_that_are_none(talk: Conversation) -> None:
+    """Null, too long, no uuid: told apart from 4.2 on; a session of the member is not looked for."""
+    a = opened(talk, "a")
+    refused = UNKNOWN_SERVER_ERROR if talk.release == "4.1" else INVALID_REQUEST
+    null = INVALID_REQUEST if talk.release == "4.3" else UNKNOWN_SERVER_ERROR
+    odd = UNKNOWN_SERVER_ERROR if talk.release == "4.1" else SHARE_SESSION_NOT_FOUND
+    for member_id, error in ((None, null), ("", refused), ("x" * 37, refused), ("no uuid", odd), ("x" * 36, odd)):
+        fetch(a, 1, member_id=member_id).answered(error)
+    fetch(a, 1).answered()
+
+
 def the_connection_closes(talk: Conversation) -> None:
     a = opened(talk, "a", 1)
     b = elsewhere(talk, a)
@@ -360,6 +371,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     acknowledgements_in_the_first_fetch,
     a_partition_twice,
     a_topic_that_does_not_exist,
+    member_ids_that_are_none,
     the_connection_closes,
     another_connection_closes,
     replaced_then_the_first_connection_closes,

@@ -114,14 +114,13 @@ class Walk:
         listed: Iterable[Partition] = (),
         acks: Iterable[tuple[Partition, int, int, int]] = (),
         forget: Iterable[Partition] = (),
-        member_id: str | None = "",
         **fields: Any,
     ) -> Sent:
-        """Sends a ShareFetch or ShareAcknowledge and does not wait; None: one of them."""
+        """Sends a ShareFetch or ShareAcknowledge (None: one of them) and does not wait; `fields` stand in for those of the request."""
         fetches = self.random.random() < 0.6 if fetch is None else fetch
         body: dict[str, Any] = {
             "group_id": actor.group,
-            "member_id": actor.member_id if member_id == "" else member_id,
+            "member_id": actor.member_id,
             "share_session_epoch": epoch,
             "topics": _listed(listed, acks),
         }
@@ -131,7 +130,7 @@ class Walk:
         self.diary.intend(action, mistake)
         connection = on or self.connection_of(actor)
         key, api = (78, "ShareFetch") if fetches else (79, "ShareAcknowledge")
-        if member_id == "":
+        if "member_id" not in fields:
             actor.openings = actor.openings + 1 if fetches and epoch == 0 else 0
         return connection.ask(key, api, self.release.share, {**body, **fields})
 
