@@ -43,7 +43,7 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
         F.when(share & readable, "share")
         .when(key == SHARE_GROUP_HEARTBEAT, "heartbeat")
         .when(share | key.isin(METADATA, API_VERSIONS) | (F.col("exchanges.outcome") == "orphan"), "common")
-        .when(F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap"), "common")
+        .when(F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap") | (F.col("weirds.code") == "TIME_DISORDER"), "common")
         .when(key.isin(*apis_of(RULES)), "other")
     )
     own = F.pmod(F.xxhash64(*(f"exchanges.{column}" for column in bucket_of(RULES))), F.lit(buckets)).cast("int")

@@ -8,6 +8,7 @@ What a share session's verdicts depend on, and thus what a job must give the Ana
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
+| Weird TIME_DISORDER | the capture |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
 """
 
@@ -34,7 +35,7 @@ from kshark.analysis.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
 from kshark.analysis.verdict import Verdict
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened
+from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: What is read beside the rules' own APIs: who the brokers are, and who the members.
@@ -70,6 +71,7 @@ class Analyzer:
             Gap: self._gap,
             HalfClosed: self._ended,
             Closed: self._ended,
+            Weird: self._weird,
         }
         #: Of a request with its response, if there is one; nothing is looked for in other APIs.
         self._looks: Final[dict[Any, Callable[[Message, Message | None], Sequence[Verdict]]]] = {
@@ -149,6 +151,12 @@ class Analyzer:
 
     def _opened(self, event: Opened) -> Sequence[Verdict]:
         self._connections.of(event.flow)
+        return ()
+
+    def _weird(self, event: Weird) -> Sequence[Verdict]:
+        most_ns = disorder_ns(event)
+        if most_ns is not None:
+            self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)
         return ()
 
     def _gap(self, event: Gap) -> Sequence[Verdict]:

@@ -6,7 +6,7 @@ import pytest
 
 from kshark.model import Gap
 from kshark.reassembly import Reassembly
-from kshark.reassembly.ways import Ways
+from kshark.reassembly.fast_path import FastPath
 from tests.reassembly.conversation import BROKER, CLIENT, ENDS, Hole, Talk, columns
 
 #: Numbers of the SYNs: the end of the numbers lies in the handshake, in the data, and behind a hole.
@@ -48,9 +48,9 @@ def test_every_number_that_is_kept_has_32_bits(told, isn: tuple[int, int], size:
 def test_a_direction_whose_numbers_go_around_is_still_in_order() -> None:
     """Also its acknowledgements: the short way takes it whole."""
     talk = in_order(Talk((0xFFFFFFF0, 0xFFFFFFE0)).open())
-    middles = Ways(columns(talk.rows[3:]), {0}).middles()
-    assert middles is not None
-    assert (middles.seq, middles.due) == ([0xFFFFFFF1, 0xFFFFFFE1], [0xFFFFFFF1 + 50 - (1 << 32), 0xFFFFFFE1 + 60 - (1 << 32)])
+    stretches = FastPath(columns(talk.rows[3:]), {0}).stretches()
+    assert stretches is not None
+    assert (stretches.seq, stretches.due) == ([0xFFFFFFF1, 0xFFFFFFE1], [0xFFFFFFF1 + 50 - (1 << 32), 0xFFFFFFE1 + 60 - (1 << 32)])
 
 
 # -- acknowledgements
@@ -105,4 +105,4 @@ def test_a_hole_that_is_acknowledged_to_its_last_byte_is_known_to_have_arrived()
     heard = talk.heard()
     assert heard.client == [Hole(3, "missing"), b"defghi"]
     (gap,) = [part for part in heard.streams[0, CLIENT] if isinstance(part, Gap)]
-    assert (gap.first_packet, gap.last_packet) == (0, 4)
+    assert (gap.first_packet, gap.last_packet) == (1, 4)

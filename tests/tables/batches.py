@@ -83,11 +83,11 @@ CHAPTER = Chapter(
         ],
         "weirds": [
             row(
-                9, stage="records", code="BATCH_CRC", detail="BATCH_CRC: batch at offset 23", kind="message", direction="broker",
+                9, stage="records", code="BATCH_CRC", detail="BATCH_CRC: batch at offset 23", kind="message", times=1, direction="broker",
                 size_bytes=220, correlation_id=3,
             ),
             row(
-                11, stage="records", code="LEGACY_MAGIC", detail="LEGACY_MAGIC: batch at offset 30: magic 1", kind="message",
+                11, stage="records", code="LEGACY_MAGIC", detail="LEGACY_MAGIC: batch at offset 30: magic 1", kind="message", times=1,
                 direction="broker", size_bytes=75, correlation_id=4,
             ),
         ],

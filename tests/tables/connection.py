@@ -115,35 +115,41 @@ CHAPTER = Chapter(
         ],
         "weirds": [
             row(
-                5, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field (none)", kind="message",
+                5, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field (none)", kind="message", times=1,
                 direction="broker", size_bytes=13, correlation_id=1,
             ),
             row(
-                9, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 10, field (none)", kind="message",
+                9, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 10, field (none)", kind="message", times=1,
                 direction="client", first_packet=8, size_bytes=24, correlation_id=3,
             ),
             row(
-                13, stage="exchange", code="RESPONSE_UNMATCHED", detail="", kind="message", direction="broker", size_bytes=12,
+                13, stage="exchange", code="RESPONSE_UNMATCHED", detail="", kind="message", times=1, direction="broker", size_bytes=12,
                 correlation_id=4,
             ),
             row(
-                14, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", direction="client", first_packet=9,
+                14, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1, direction="client", first_packet=9,
                 last_packet=14, size_bytes=27, position=12,
             ),
-            row(14, stage="framing", code="RESYNC", detail="", kind="message", direction="client", size_bytes=22, correlation_id=5),
             row(
-                17, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15", kind="event",
+                14, stage="framing", code="RESYNC", detail="", kind="message", times=1,
+                direction="client", size_bytes=22, correlation_id=5,
+            ),
+            row(
+                17, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15", kind="event", times=1,
                 direction="client", first_packet=15, size_bytes=0, position=17,
             ),
-            row(15, stage="framing", code="RESYNC", detail="", kind="message", direction="client", size_bytes=23, correlation_id=6),
-            row(18, **NOWHERE, stage="capture", code="CAPTURE_CUT", detail="inside a packet", kind="event", size_bytes=4),
+            row(
+                15, stage="framing", code="RESYNC", detail="", kind="message", times=1,
+                direction="client", size_bytes=23, correlation_id=6,
+            ),
+            row(18, **NOWHERE, stage="capture", code="CAPTURE_CUT", detail="inside a packet", kind="event", times=1, size_bytes=4),
         ],
         "flows": [
             row(
                 1, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka", told=True,
                 opened_by="client", half_closed_packet=16, half_closed_ts_ns=at(16), half_closed_by="client", half_closed_position=16,
                 first_request_packet=4, last_request_packet=15, first_response_packet=5, closed_packet=17, closed_ts_ns=at(17),
-                closed_by="client", ended="fin", last_packet=18, last_ts_ns=at(18), client_bytes=129, broker_bytes=90, gaps=1,
+                closed_by="client", ended="fin", last_packet=17, last_ts_ns=at(17), client_bytes=129, broker_bytes=90, gaps=1,
             ),
         ],
         "findings": [

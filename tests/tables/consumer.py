@@ -103,7 +103,7 @@ CHAPTER = Chapter(
         "weirds": [
             row(
                 20, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with correlation id 8 in packet 18",
-                kind="event", direction="client", first_packet=18, size_bytes=0, position=24,
+                kind="event", times=1, direction="client", first_packet=18, size_bytes=0, position=24,
             ),
         ],
         "flows": [
@@ -111,7 +111,7 @@ CHAPTER = Chapter(
                 1, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka", told=True,
                 opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client", half_closed_position=23,
                 first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, closed_ts_ns=ns(20),
-                closed_by="client", ended="fin", last_packet=21, last_ts_ns=ns(21), client_bytes=600, broker_bytes=459, gaps=0,
+                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=600, broker_bytes=459, gaps=0,
             ),
         ],
         "share_state": [],
