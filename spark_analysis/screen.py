@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from kshark.analysis import RULES
 from kshark.analysis.machines import SESSION
-from kshark.analysis.rules import machines_of, triggers
+from kshark.analysis.rules import BOOK
 from kshark.analysis.steps import LAST_EPOCH
 from kshark.api_keys import SHARE_FETCH
 from spark_analysis.bodies import broken, request_type, ruled_apis
@@ -113,7 +113,7 @@ def with_oddity(steps: DataFrame) -> DataFrame:
     )
     alone = fetch & (F.size(F.array_except("acknowledged", fetched)) > 0)
     steps = steps.withColumn("acknowledges_alone", alone)
-    odd = (*not_plain, *(F.expr(trigger.sql) for trigger in triggers(RULES)))
+    odd = (*not_plain, *(F.expr(trigger.sql) for trigger in BOOK.triggers))
     judged = F.col("exchanges.api_key").isin(*_unscreened()) if _unscreened() else F.lit(False)
     return (
         steps.withColumn("odd", (F.col("kind") == "share") & reduce(or_, (F.coalesce(each, F.lit(False)) for each in odd)))
@@ -125,7 +125,7 @@ def with_oddity(steps: DataFrame) -> DataFrame:
 
 def _unscreened() -> frozenset[int]:
     """APIs that a machine without a screen of its own looks at: whoever speaks them is suspicious."""
-    machines = [machine for machine in machines_of(RULES) if machine is not SESSION]
+    machines = [machine for machine in BOOK.machines if machine is not SESSION]
     return frozenset().union(*(machine.apis for machine in machines))
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from kshark.analysis import RULES
-from kshark.analysis.rules import apis_of, bucket_of
+from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
         .when(key == SHARE_GROUP_HEARTBEAT, "heartbeat")
         .when(share | key.isin(METADATA, API_VERSIONS) | (F.col("exchanges.outcome") == "orphan"), "common")
         .when(F.col("flows").isNotNull() | (F.col("weirds.kind") == "gap") | (F.col("weirds.code") == "TIME_DISORDER"), "common")
-        .when(key.isin(*apis_of(RULES)), "other")
+        .when(key.isin(*BOOK.apis), "other")
     )
-    own = F.pmod(F.xxhash64(*(f"exchanges.{column}" for column in bucket_of(RULES))), F.lit(buckets)).cast("int")
+    own = F.pmod(F.xxhash64(*(f"exchanges.{column}" for column in BOOK.bucket)), F.lit(buckets)).cast("int")
     every = F.sequence(F.lit(0), F.lit(buckets - 1))
     return (
         rows.withColumn("kind", kind)

@@ -29,11 +29,13 @@ from kshark.analysis.judge import Judgement
 from kshark.analysis.listing import Listing, ShareSession
 from kshark.analysis.members import Member, Members
 from kshark.analysis.reading import answer_of, assignment_of, call_of, epoch_of, member_of, step_of
-from kshark.analysis.rules import RULES, apis_of
+from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
 from kshark.analysis.session import UNEXPLAINED, ShareSessionRunner
+from kshark.analysis.session_state import SessionState
 from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
 from kshark.analysis.verdict import Verdict
+from kshark.analysis.visits import Visits
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 
@@ -41,7 +43,7 @@ _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: What is read beside the rules' own APIs: who the brokers are, and who the members.
 _AROUND: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
 #: APIs whose bodies the analysis reads; the others' need not be decoded.
-APIS: Final = _AROUND | apis_of(RULES)
+APIS: Final = _AROUND | BOOK.apis
 
 _Key = tuple[Broker, str | None, str | None]
 
@@ -49,17 +51,19 @@ _Key = tuple[Broker, str | None, str | None]
 class Analyzer:
     """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; then `summary` and `sessions`.
 
-    `steps`: each session keeps a row for every request. `exact`: no step takes the fast path; the findings are the same.
+    `steps`: each session keeps a row for every request. `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
-    def __init__(self, *, steps: bool = False, exact: bool = False) -> None:
+    def __init__(self, *, steps: bool = False, exact: bool = False, book: RuleBook = BOOK) -> None:
         self._with_steps = steps
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
         self._connections = Connections(self._brokers)
         self._members = Members()
-        self._rules = ExchangeRules(RULES)
+        self._book = book
+        self._rules = ExchangeRules(book.of_exchanges)
+        self._visits = Visits(book)
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
         self._asked: dict[int, tuple[Message, Step, ShareSessionRunner]] = {}
         self._forgot = False
@@ -93,7 +97,7 @@ class Analyzer:
         """
         found: list[Finding] = []
         looks, takes, ruled, tests = self._looks, self._takes, self._rules.apis, self._rules.tests
-        connections, down = self._connections.by_flow, self._brokers.down
+        connections, down, visited = self._connections.by_flow, self._brokers.down, self._visits.apis
         for event in events:
             if isinstance(event, Message):
                 if event.kind != "request" or (connection := connections.get(event.flow)) is None:
@@ -115,6 +119,8 @@ class Analyzer:
                     test = tests.get((api_key, request.version)) or self._rules.test(request)
                     if numbers := test(request.body):
                         found += self._judged(self._rules.broken(numbers, request, event.response, connections.get(request.flow)))
+                if api_key in visited:
+                    found += self._judged(self._visits.look(request, event.response, connections.get(request.flow)))
                 if (look := looks.get(api_key)) is None:
                     continue
                 said = look(request, event.response)
@@ -273,7 +279,7 @@ class Analyzer:
         if broker not in member.brokers:
             member.brokers.append(broker)
         listing = Listing(self._begun, steps=self._with_steps)
-        self._runners[key] = ShareSessionRunner(broker, member, self._clock, listing, exact=self._exact)
+        self._runners[key] = ShareSessionRunner(self._book, SessionState(broker, member, self._clock), listing, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)

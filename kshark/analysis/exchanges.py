@@ -27,7 +27,7 @@ class ExchangeRules:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.apis: Final = frozenset(api for rule in rules for api in rule.apis)
         self.tests: Final[dict[tuple[Any, Any], _Holding]] = {}
-        self._rules = [rule for rule in rules if rule.when is not None]
+        self._rules = rules
         self._of: dict[tuple[Any, Any], tuple[tuple[Rule, _Test | None], ...]] = {}
 
     def test(self, request: Message) -> _Holding:

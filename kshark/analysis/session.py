@@ -11,26 +11,20 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.brokers import Broker, End
-from kshark.analysis.clock import Clock
+from kshark.analysis.brokers import End
 from kshark.analysis.connections import Connection
 from kshark.analysis.fast_path import advance, is_plain
 from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.listing import Listing
-from kshark.analysis.members import Member
 from kshark.analysis.possible import conclude, situation
-from kshark.analysis.rules import RULES, by_code, ends, explanations, remarks, triggers
-from kshark.analysis.rules.triggers import compiled
+from kshark.analysis.rules import RuleBook, ends, epochs
 from kshark.analysis.session_state import SessionState
 from kshark.analysis.situation import Situation
 from kshark.analysis.steps import INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
 from kshark.analysis.verdict import Verdict
 
 #: What is said of refusals that nothing explains.
-UNEXPLAINED: Final = {SESSION_NOT_FOUND: by_code(RULES)["SESSION_UNKNOWN"], INVALID_EPOCH: by_code(RULES)["EPOCH_REFUSED"]}
-_EXPLANATIONS: Final = explanations(RULES)
-_REMARKS: Final = remarks(RULES)
-_is_triggered: Final = compiled(triggers(RULES))
+UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
 
 
 class Ended(NamedTuple):
@@ -61,9 +55,10 @@ class ShareSessionRunner:
     Of requests and answers there are many: `ask` and `answer` settle at once.
     """
 
-    def __init__(self, broker: Broker, member: Member, clock: Clock, listing: Listing, *, exact: bool = False) -> None:
-        self.state = SessionState(broker, member, clock)
+    def __init__(self, book: RuleBook, state: SessionState, listing: Listing, *, exact: bool = False) -> None:
+        self.state = state
         self.listing = listing
+        self._book = book
         self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: list[Verdict] = []
@@ -117,7 +112,12 @@ class ShareSessionRunner:
                     elif self._has_to_wait(head):
                         break
                 del queue[0]
-                if not self._exact and is_plain(self.state, head) and not _is_triggered(self.state, head) and self.listing.count(head):
+                if (
+                    not self._exact
+                    and is_plain(self.state, head)
+                    and not self._book.is_triggered(self.state, head)
+                    and self.listing.count(head)
+                ):
                     advance(self.state, head)
                 else:
                     self._take(head, said)
@@ -191,7 +191,7 @@ class ShareSessionRunner:
         now = situation(self.state, step, later)
         if step.refused:
             self._say(self._explain(now), said)
-        for rule, check in _REMARKS[step.kind, step.reply]:
+        for rule, check in self._book.remarks[step.kind, step.reply]:
             argument = check.look(now)
             if argument is not None:
                 judgement = judge(argument, now, accuses=rule.accuses)
@@ -203,7 +203,7 @@ class ShareSessionRunner:
     def _explain(self, now: Situation) -> Verdict:
         """The one finding that says why the request was refused."""
         weak: Judgement | None = None
-        for rule, check in _EXPLANATIONS[now.step.kind, now.step.reply]:
+        for rule, check in self._book.explanations[now.step.kind, now.step.reply]:
             argument = check.look(now)
             if argument is None:
                 continue

@@ -6,15 +6,18 @@ from collections import Counter
 
 import pytest
 
-from kshark.analysis import APIS, RULES, Rule
-from kshark.analysis.machines import MACHINES, SESSION
-from kshark.analysis.rules import bucket_of, explanations, triggers
-from kshark.analysis.rules.rule import KINDS, REPLIES
+from kshark.analysis import APIS, RULES, Analyzer, Rule
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import CONNECTION, MACHINES, SESSION, Machine
+from kshark.analysis.rules import BOOK, RuleBook
+from kshark.analysis.rules.rule import KINDS, NOTES, REPLIES, Check
 from kshark.analysis.session import UNEXPLAINED
 from kshark.analysis.steps import REFUSALS
+from kshark.analysis.visits import Visit
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.registry import Registry
+from tests.conversation import TOPIC, Conversation, events
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
@@ -48,7 +51,7 @@ def test_conditions_ask_for_fields_that_there_are() -> None:
 
 def test_every_refusal_can_be_explained() -> None:
     assert set(UNEXPLAINED) == REFUSALS
-    by_step = explanations(RULES)
+    by_step = BOOK.explanations
     for kind in KINDS:
         for reply in REPLIES:
             assert bool(by_step[kind, reply]) <= (reply in REFUSALS), (kind, reply)
@@ -61,6 +64,49 @@ def test_explanations_have_an_order_each() -> None:
 
 def test_what_is_derived_from_the_rows() -> None:
     assert {SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT} <= APIS
-    assert bucket_of(RULES) == ("group_id", "member_id")
+    assert BOOK.bucket == ("group_id", "member_id")
     assert {rule.machine for rule in RULES if rule.machine} == {SESSION}
-    assert "always" not in {trigger.name for trigger in triggers(RULES)}
+    assert "always" not in {trigger.name for trigger in BOOK.triggers}
+
+
+def test_a_rule_on_each_machine_can_be_added() -> None:
+    """Machines whose table is not written yet show their rules each exchange, with the one before it of the same machine."""
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1, [1]).answered()
+    state = {"group_id": "g", "topics": [{"topic_id": TOPIC, "partitions": [{"partition": 7, "leader_epoch": 1}]}]}
+    for _ in range(2):
+        a.connection.ask(84, "ReadShareGroupState", 0, state)
+    happened = events(talk)
+    seen: dict[str, list[tuple[object, bool]]] = {}
+
+    def seer(machine: Machine) -> Rule:
+        def look(visit: Visit) -> Argument:
+            seen.setdefault(machine.name, []).append((visit.key, visit.before is not None))
+            return Argument(f"{visit.call.here} was seen", (visit.call,), EXCHANGE)
+
+        apis = (78,) if machine is CONNECTION else ()
+        code = f"SEEN_BY_{machine.name.upper().replace(' ', '_')}"
+        return Rule(
+            number=None,
+            code=code,
+            text="It was seen.",
+            source="",
+            blame=(),
+            verdicts=NOTES,
+            machine=machine,
+            checks=(Check(look),),
+            apis=apis,
+        )
+
+    book = RuleBook((*RULES, *(seer(machine) for machine in MACHINES if machine is not SESSION)))
+    analyzer = Analyzer(book=book)
+    found = [*analyzer.page(happened), *analyzer.close()]
+    assert seen["member"] == [(("g", a.member_id), False)]
+    assert seen["in flight"] == [(("g", TOPIC, 0), False), (("g", TOPIC, 1), False), (("g", TOPIC, 1), True)]
+    assert seen["persister"] == [(("g", TOPIC, 7), False), (("g", TOPIC, 7), True)]
+    assert seen["connection"] == [((0,), False), ((0,), True)]
+    assert {finding.code for finding in found} == {"SEEN_BY_MEMBER", "SEEN_BY_IN_FLIGHT", "SEEN_BY_PERSISTER", "SEEN_BY_CONNECTION"}
+    assert book.bucket == ()
+    assert book.apis >= {76, 78, 79, 83, 84, 85, 86, 87}

@@ -131,6 +131,16 @@ def accepted_what_was_not_due(now: Situation) -> Argument | None:
     return Argument(f"{anchor.story}; {step.story}, which was not due", (anchor, step), ABSENCE)
 
 
+EPOCH_REFUSED: Final = Rule(
+    number=None,
+    code="EPOCH_REFUSED",
+    text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.",
+    source="KIP-932",
+    blame=(),
+    verdicts=("unknown",),
+    causes=("unknown",),
+    machine=SESSION,
+)
 ROWS: Final = (
     Rule(
         number=18,
@@ -224,14 +234,5 @@ ROWS: Final = (
         machine=SESSION,
         checks=(Check(counted_apart, replies=_REFUSED, order=60),),
     ),
-    Rule(
-        number=None,
-        code="EPOCH_REFUSED",
-        text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.",
-        source="KIP-932",
-        blame=(),
-        verdicts=("unknown",),
-        causes=("unknown",),
-        machine=SESSION,
-    ),
+    EPOCH_REFUSED,
 )

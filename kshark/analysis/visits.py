@@ -1,0 +1,90 @@
+"""Rules of machines whose table is not written yet: they see the exchanges of each machine, one behind the other."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from kshark import limits
+from kshark.analysis.connections import Connection
+from kshark.analysis.judge import judge
+from kshark.analysis.machines import SESSION, Machine
+from kshark.analysis.reading import call_of
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.rule import Checked
+from kshark.analysis.steps import Call
+from kshark.analysis.verdict import Verdict
+from kshark.model import Message
+
+_Key = tuple[Any, ...]
+
+
+class Visit(NamedTuple):
+    """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the first one seen)."""
+
+    key: _Key
+    call: Call
+    request: Any
+    response: Any
+    before: Call | None
+
+
+class Visits:
+    """Looks at exchanges of the APIs in `apis`, for every machine but the session's. The longest unused machines are forgotten."""
+
+    def __init__(self, book: RuleBook) -> None:
+        machines = [machine for machine in book.machines if machine is not SESSION]
+        self._checks: Final[dict[Machine, list[Checked]]] = {machine: checks for machine in machines if (checks := book.checks(machine))}
+        self._last: OrderedDict[_Key, Call] = OrderedDict()
+        of_rules = {api for checks in self._checks.values() for checked in checks for api in checked.rule.apis}
+        self.apis: Final = frozenset(of_rules.union(*(machine.apis for machine in self._checks)))
+
+    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
+        """What the rules say of an exchange."""
+        said: list[Verdict] = []
+        if connection is None or request.body is None:
+            return said
+        call = call_of(request, response, connection)
+        for machine, checks in self._checks.items():
+            mine = [checked for checked in checks if request.api_key in (checked.rule.apis or machine.apis)]
+            for key in _keys(machine, request.body, connection) if mine else ():
+                visit = Visit(key, call, request.body, None if response is None else response.body, self._last.get((machine.name, *key)))
+                said += [verdict for checked in mine if (verdict := _verdict(checked, visit)) is not None]
+                self._remember((machine.name, *key), call)
+        return said
+
+    def _remember(self, key: _Key, call: Call) -> None:
+        self._last[key] = call
+        self._last.move_to_end(key)
+        if len(self._last) > limits.SESSIONS:
+            self._last.popitem(last=False)
+
+
+def _verdict(checked: Checked, visit: Visit) -> Verdict | None:
+    argument = checked.check.look(visit)
+    if argument is None:
+        return None
+    judgement = judge(argument, None, accuses=checked.rule.accuses)
+    return Verdict(checked.rule, argument, judgement) if judgement.verdict in checked.rule.verdicts else None
+
+
+def _keys(machine: Machine, body: Any, connection: Connection) -> Iterator[_Key]:
+    """The machines of that sort that a request is about, by the columns of their key; none where the body lacks one."""
+    partitions = list(dict.fromkeys(_partitions(body))) if "partition" in machine.key else [("", 0)]
+    for topic_id, partition in partitions:
+        values = {"broker": connection.broker, "flow_id": connection.flow.id, "topic_id": topic_id, "partition": partition}
+        key = tuple(values[column] if column in values else getattr(body, column, UNSET) for column in machine.key)
+        if UNSET not in key:
+            yield key
+
+
+def _partitions(body: Any) -> Iterator[tuple[str, int]]:
+    """Topic ids and partitions that a request lists, as numbers or as structs."""
+    topics = getattr(body, "topics", None) or ()
+    for topic in topics if topics is not UNSET else ():
+        for topic_id, one in product([getattr(topic, "topic_id", "")], topic.partitions or ()):
+            yield topic_id, one if isinstance(one, int) else getattr(one, "partition_index", getattr(one, "partition", -1))

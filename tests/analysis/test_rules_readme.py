@@ -1,0 +1,71 @@
+"""Whoever follows the page on rules ends with rules that every command knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conversation import Conversation
+from tests.packets import pcap
+from tests.shared import ROOT
+
+README = (ROOT / "kshark/analysis/rules/README.md").read_text()
+ADDED = {"MEMBER_EPOCH_INVALID", "SESSION_UNUSED"}
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the product with what the page adds, and a capture that both rules have something to say of."""
+    folder = tmp_path_factory.mktemp("followed")
+    for package in ("kshark", "dissectors", "spark_analysis"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    of_exchange, function, of_machine = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    add(folder / "kshark/analysis/rules/requests.py", row=of_exchange)
+    add(folder / "kshark/analysis/rules/recovery.py", row=of_machine, function=function)
+    talk = Conversation()
+    a = talk.member("a")
+    a.heartbeat(-2).answered(42, member_id=a.member_id, member_epoch=0, heartbeat_interval_ms=0, assignment=None)
+    a.share_fetch(0).answered()
+    a.share_fetch(0).answered()
+    (folder / "talk.pcap").write_bytes(pcap(talk.wire.packets))
+    return folder
+
+
+def add(file: Path, row: str, function: str = "") -> None:
+    text = file.read_text()
+    start = text.index("\nROWS: Final = (\n")
+    file.write_text(f"{text[:start]}\n{function}\n{text[start:].rstrip().removesuffix(')')}{row})\n")
+
+
+def run(folder: Path, *command: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, "-m", *command], env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def codes(lines: str) -> set[str]:
+    return {row["code"] for row in map(json.loads, lines.splitlines()) if "code" in row}
+
+
+def test_check_finds_what_the_new_rules_are_about(followed: Path) -> None:
+    assert codes(run(followed, "kshark", "check", "-T", "json", "talk.pcap")) >= ADDED
+
+
+def test_explain_tells_the_new_rules(followed: Path) -> None:
+    told = run(followed, "kshark", "explain", *sorted(ADDED))
+    assert "when       member_epoch < -1, answered with error_code == 42" in told
+    assert "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: no rule is broken" in told
+
+
+@pytest.mark.spark
+def test_spark_finds_what_check_finds(followed: Path) -> None:
+    here = run(followed, "kshark", "check", "-T", "json", "talk.pcap")
+    assert run(followed, "spark_analysis.cli", "check", "-T", "json", "talk.pcap") == here
