@@ -88,17 +88,9 @@ def test_a_rule_on_each_machine_can_be_added() -> None:
 
         apis = (78,) if machine is CONNECTION else ()
         code = f"SEEN_BY_{machine.name.upper().replace(' ', '_')}"
-        return Rule(
-            number=None,
-            code=code,
-            text="It was seen.",
-            source="",
-            blame=(),
-            verdicts=NOTES,
-            machine=machine,
-            checks=(Check(look),),
-            apis=apis,
-        )
+        checks = (Check(look),)
+        text = "It was seen."
+        return Rule(number=None, code=code, text=text, source="", blame=(), verdicts=NOTES, machine=machine, checks=checks, apis=apis)
 
     book = RuleBook((*RULES, *(seer(machine) for machine in MACHINES if machine is not SESSION)))
     analyzer = Analyzer(book=book)

@@ -135,7 +135,8 @@ CHAPTER = Chapter(
                 direction="client", size_bytes=22, correlation_id=5,
             ),
             row(
-                17, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15", kind="event", times=1,
+                17, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15",
+                kind="event", times=1,
                 direction="client", first_packet=15, size_bytes=0, position=17,
             ),
             row(
