@@ -176,3 +176,89 @@ def test_many_rows_come_in_groups_and_stay_in_order(tmp_path: Path, monkeypatch:
     file = pq.ParquetFile(next((tmp_path / "weirds").iterdir()))
     assert file.metadata.num_row_groups == 4
     assert file.read().column("packet").to_pylist() == list(range(95))
+
+
+# -- row groups
+
+
+def groups(folder: Path, table: str) -> list[int]:
+    """Rows of each row group."""
+    metadata = pq.ParquetFile(next((folder / table).iterdir())).metadata
+    return [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+
+
+def long_weird(packet: int) -> Weird:
+    return Weird("PACKET_TOO_SHORT", "link", packet, packet, "x" * 1_000)
+
+
+def test_long_rows_make_a_group_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each group is counted anew."""
+    monkeypatch.setattr(held, "ROWS", 10)
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 25_000)
+    writer = ParquetWriter(tmp_path, [["-"]])
+    writer.begin()
+    for packet in range(100):
+        writer.feed(long_weird(packet))
+    writer.close()
+    assert groups(tmp_path, "weirds")[:3] == [30, 30, 30]
+
+
+def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "HELD_BYTES", 40_000)
+    files = TableFiles(tmp_path)
+    short, long = rows_of("findings")[:1] * 10, rows_of("weirds")[:1] * 300
+    files.add([("findings", Block.of(short))])
+    for _ in range(6):
+        files.add([("weirds", Block.of(long))])
+    files.close()
+    assert groups(tmp_path, "findings") == [10]
+    assert len(groups(tmp_path, "weirds")) > 1
+
+
+# -- folders and manifests
+
+
+def test_each_capture_has_its_own_name(tmp_path: Path) -> None:
+    writer = ParquetWriter(tmp_path, [["a.pcap"], ["b.pcap"]])
+    for packet in (1, 2):
+        writer.begin()
+        writer.feed(Weird("CAPTURE_CUT", "capture", packet, 0))
+    writer.close()
+    assert pq.read_table(tmp_path / "weirds", columns=["capture", "packet"]).to_pylist() == [
+        {"capture": "a.pcap", "packet": 1},
+        {"capture": "b.pcap", "packet": 2},
+    ]
+
+
+def test_a_new_export_is_not_whole_because_the_one_before_was(tmp_path: Path) -> None:
+    ParquetWriter(tmp_path, [["-"]]).close()
+    ParquetWriter(tmp_path, [["-"]])
+    with pytest.raises(UsageError, match="not finished"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mine/part-00000.parquet", "weirds/sub/part-00000.parquet", "weirds.parquet", "weirds/notes.txt"])
+def test_files_that_only_look_like_tables_are_left_alone(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"mine")
+    with pytest.raises(UsageError, match="is no table"):
+        ParquetWriter(tmp_path, [["-"]])
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_manifest_of_a_later_form_is_refused(tmp_path: Path) -> None:
+    ParquetWriter(tmp_path, [["-"]]).close()
+    path = tmp_path / parquet.MANIFEST
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "format": parquet.FORMAT + 1, "tables": {}}))
+    with pytest.raises(UsageError, match="upgrade"):
+        read_manifest(tmp_path)
+
+
+def test_a_long_capture_is_told_by_all_of_its_bytes(tmp_path: Path) -> None:
+    capture = tmp_path / "a.pcap"
+    capture.write_bytes(bytes(100_000) + b"end")
+    ParquetWriter(tmp_path / "out", [[str(capture)]]).close()
+    (file,) = read_manifest(tmp_path / "out")["captures"][0]["files"]
+    assert file == {"file": "a.pcap", "size_bytes": 100_003, "sha256": hashlib.sha256(capture.read_bytes()).hexdigest()}
