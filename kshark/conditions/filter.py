@@ -18,6 +18,7 @@ from kshark.conditions.inside import InBody
 from kshark.conditions.literals import TRUTH
 from kshark.conditions.partial import leaves, settled
 from kshark.conditions.said import Said
+from kshark.conditions.source import Row
 from kshark.conditions.syntax import Comparison, parse
 from kshark.conditions.terms import ELEMENT
 from kshark.errors import FilterError
@@ -43,12 +44,15 @@ class Filter:
         self.apis, bodies = self._asked()
         self.needs = fields.needs(self._names)._replace(bodies=bodies)
         self._tests = _Tests(self._compiled)
-        self._one: Test | None = None if any(isinstance(leaf, InBody) for leaf in leaves(self.condition)) else self.condition.compiled()
+        #: Where no body decides, one test is enough for all.
+        self._choose: Callable[[Iterable[Message]], list[Message]] | None = None
+        if not any(isinstance(leaf, InBody) for leaf in leaves(self.condition)):
+            row = _message()
+            self._choose = row.chooser(self.condition.python(row))
 
     def passes(self, message: Message) -> bool:
         """Whether the message passes."""
-        test = self._one or self._tests[message.api_key, message.version, message.kind]
-        return test(message)
+        return self._tests[message.api_key, message.version, message.kind](message)
 
     def takes(self, exchange: Exchange) -> bool:
         """Whether the request passes, or the answer."""
@@ -56,9 +60,8 @@ class Filter:
 
     def passing(self, messages: Iterable[Message]) -> list[Message]:
         """Those that pass."""
-        one = self._one
-        if one is not None:
-            return [message for message in messages if one(message)]
+        if self._choose is not None:
+            return self._choose(messages)
         tests = self._tests
         return [message for message in messages if tests[message.api_key, message.version, message.kind](message)]
 
@@ -126,7 +129,9 @@ class Filter:
         """The test of messages of that kind."""
         api = self._fields.registry.name(api_key) if isinstance(api_key, int) else None
         left = settled(self.condition, {"api_key": api_key, "version": version, "kind": kind, "api": api})
-        return self._placed(left, api_key, version, kind).compiled()
+        row = _message()
+        test: Test = row.function(self._placed(left, api_key, version, kind).python(row))
+        return test
 
     def _placed(self, condition: Condition, api_key: Any, version: Any, kind: str) -> Condition:
         """The condition with the body's fields where they are in messages of that kind."""
@@ -134,6 +139,10 @@ class Filter:
             return condition.mapped(lambda part: self._placed(part, api_key, version, kind))
         known = isinstance(api_key, int) and isinstance(version, int)
         return condition.where(self._fields.paths(condition.field.end, api_key, version, kind) if known else ())
+
+
+def _message() -> Row:
+    return Row("message", has=Message.__struct_fields__)
 
 
 class _Tests(dict[tuple[Any, ...], Test]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
@@ -19,10 +20,20 @@ _ESCAPES: Final = {ord("\\"): "\\\\", ord("'"): "\\'", ord("\n"): "\\n", ord("\r
 
 
 class Row:
-    """A row in Python source: each field that is asked for is read once, into a variable. `known` are names that the source uses."""
+    """A row in Python source: each field that is asked for is read once, into a variable. `has`: what every row has as an attribute.
 
-    def __init__(self, name: str = "row", known: dict[str, Any] | None = None, numbers: count[int] | None = None) -> None:
+    `known` are names that the source uses.
+    """
+
+    def __init__(
+        self,
+        name: str = "row",
+        known: dict[str, Any] | None = None,
+        numbers: count[int] | None = None,
+        has: Collection[str] = (),
+    ) -> None:
         self.name = name
+        self._has = has
         self.known: dict[str, Any] = {"UNSET": UNSET} if known is None else known
         self._numbers = count() if numbers is None else numbers
         self._fields: dict[str, str] = {}
@@ -34,7 +45,8 @@ class Row:
         if known is None:
             owner, _, last = name.rpartition(".")
             known = self._fields[name] = f"v{next(self._numbers)}"
-            self._reads.append((known, f"getattr({self.field(owner) if owner else self.name}, {last!r}, None)"))
+            of = self.field(owner) if owner else self.name
+            self._reads.append((known, f"{of}.{last}" if name in self._has else f"getattr({of}, {last!r}, None)"))
         return known
 
     @property
@@ -59,9 +71,16 @@ class Row:
     def function(self, result: str) -> Any:
         """A function of the row that returns what the expression says."""
         reads = "".join(f"    {variable} = {value}\n" for variable, value in self._reads)
+        return self._made(f"def made({self.name}):\n{reads}    return {result}\n")
+
+    def chooser(self, test: str) -> Any:
+        """A function of many rows that returns a list of those for which the expression is true: a call for each would cost as much."""
+        return self._made(f"def made(rows):\n    return [{self.name} for {self.name} in rows{self.loops()} if {test}]\n")
+
+    def _made(self, source: str) -> Any:
         names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
-        exec(f"def test({self.name}):\n{reads}    return {result}\n", names)
-        return names["test"]
+        exec(source, names)
+        return names["made"]
 
 
 @dataclass(frozen=True, slots=True)
