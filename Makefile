@@ -37,7 +37,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow and not live"
+	$(BIN)/python -m pytest -rs -m "not slow and not live"
 
 test-quick: setup
 	$(BIN)/python -m pytest -m "not slow and not live and not spark and not broker"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tests.broker.setup import UNKNOWN_TOPIC
+from tests.broker.table import LAST_EPOCH
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, TOPIC, Asked, Conversation, Member
 
 INVALID_REQUEST: Final = 42
 SHARE_SESSION_LIMIT_REACHED: Final = 133
 UNKNOWN_SERVER_ERROR: Final = -1
-UNKNOWN_TOPIC: Final = "zMzMzMzMzMzMzMzMzMzMzA"
-LAST_EPOCH: Final = 2_147_483_647
 #: A second group, for who has to be in another one.
 OTHER_GROUP: Final = "other"
 #: Long enough for a broker to have noticed the end of a connection.

@@ -10,6 +10,8 @@ from kshark.records.batch import Record
 from kshark.records.writer import write_batch
 from tests.broker.live import Live, LiveConnection
 
+#: An id that no topic has.
+UNKNOWN_TOPIC: Final = "zMzMzMzMzMzMzMzMzMzMzA"
 GROUP_RESOURCE: Final = 32
 RECORDS_IN_BATCH: Final = 5
 READY_SECONDS: Final = 30.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
 from kshark.analysis.releases import BEHAVIOUR, Release
-from kshark.analysis.steps import Kind, Reply, next_epoch, reply_of
+from kshark.analysis.steps import LAST_EPOCH, Kind, Reply, next_epoch, reply_of
 
 #: The answer that goes with each outcome when nothing else is wrong.
 ERROR_OF: Final = {
@@ -69,6 +69,7 @@ def dies_with_older_connection(line: str) -> bool:
 __all__ = [
     "ABSENT",
     "ERROR_OF",
+    "LAST_EPOCH",
     "Cell",
     "Outcome",
     "cell_of",

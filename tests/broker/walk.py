@@ -176,6 +176,11 @@ class Walk:
                 self.does(actor, due, "fetch", wait_ms=self.short())
         return 0
 
+    def insists(self, actor: Actor) -> None:
+        """Goes on after a refusal instead of opening anew, now and then."""
+        for _ in range(self.random.choice((0, 0, 0, 1, 2))):
+            self.does(actor, self.random.randrange(1, 6), "goes on after a refusal", "no_recovery")
+
     def to_acknowledge(self, actor: Actor) -> list[tuple[Partition, int, int, int]]:
         """Some of what the actor holds in partitions of its session, each with a type; it holds that no longer."""
         now = time.time_ns()
