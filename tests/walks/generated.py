@@ -78,6 +78,8 @@ class Talk:
         self.steps: list[Step] = []
         self._release, self._joined = release, joined
         self._brokers = [Broker(release, room) for _ in BROKERS]
+        #: The member that each client end belongs to.
+        self.owners: dict[str, Key] = {}
         self._lines: dict[tuple[int, int, int], Line] = {}
         self._leaving: list[tuple[Act, Line]] = []
         self._made = 0
@@ -116,6 +118,7 @@ class Talk:
             connection = self.wire.connection(BROKERS[act.broker])
             self._made += 1
             self._lines[place] = Line(self._made, connection)
+            self.owners[connection.tcp.source] = MEMBERS[act.member]
             if act.member < self._joined and not any(key[0] == act.member for key in self._lines if key != place):
                 self._member(act, connection).join()
         return self._lines[place]

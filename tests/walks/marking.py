@@ -18,7 +18,7 @@ WALKS = SHARED / "captures" / "walks"
 REFUSED = (122, 123)
 
 #: A request: the packet with which it was complete, and its correlation id (ports come again).
-Request = tuple[int | None, int]
+Request = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
