@@ -15,8 +15,6 @@ from kshark.errors import UsageError
 from kshark.schema import Field
 
 Address = IPv4Address | IPv6Address
-#: Addresses from the first to the last.
-Range = tuple[Address, Address]
 #: Ends whose parts are remembered: the same come again and again.
 _ENDS: Final = 4096
 
