@@ -40,7 +40,8 @@ class Embedding:
         self._records = records
         self._requests: dict[Any, _Plan | None] = {}
         self._responses: dict[Any, _Plan | None] = {}
-        self._limit: Weird | None = None
+        #: The limit of names, to be told behind this message.
+        self._limit: tuple[Weird, Message] | None = None
         #: Whether the limit of names was told.
         self.told_full = False
 
@@ -61,8 +62,9 @@ class Embedding:
                     self._message(plan, answer, asked.body)
         self._records.controls = False
         if self._limit is not None:
-            page.append(self._limit)
-            self._limit = None
+            (weird, message), self._limit = self._limit, None
+            at = max(at for at, event in enumerate(page) if event is message or (isinstance(event, Exchange) and event.response is message))
+            page.insert(at + 1, weird)
         return page
 
     def _plan(self, plans: dict[Any, _Plan | None], message: Message) -> _Plan | None:
@@ -88,7 +90,7 @@ class Embedding:
             self._attach(message, companions(plan.places, body, request=asked, names=known, registry=self._registry))
         if self.names.full and not self.told_full:
             self.told_full = True
-            self._limit = Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids")
+            self._limit = Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"), message
 
     def _attach(self, message: Message, found: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}

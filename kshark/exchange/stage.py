@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from kshark import limits
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
-from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Outcome, Weird
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Weird
 from kshark.records import RecordsReader
 
 #: Api key and version as one number, correlation id, length of the client id: what nearly every request begins with.
@@ -243,7 +243,9 @@ class ExchangeStage:
                 _mark(message, "CORRELATION_ID_REUSED")
                 break
         if len(waiting) >= limits.IN_FLIGHT:
-            self._give_up(connection, waiting.popleft(), "IN_FLIGHT_LIMIT")
+            oldest = waiting.popleft()
+            self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
+            self._give_up(connection, oldest)
 
     # -- responses
 
@@ -309,7 +311,7 @@ class ExchangeStage:
             del waiting[place]
             return request, "RESPONSE_OUT_OF_ORDER"
         for _ in range(place):
-            self._give_up(connection, waiting.popleft(), None)
+            self._give_up(connection, waiting.popleft())
         connection.answers_lost = bool(len(waiting) > 1)
         return waiting.popleft(), None
 
@@ -349,22 +351,22 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: _Connection, request: _Open, code: str | None) -> None:
-        if code:
-            _mark(request.message, code)
-        outcome: Outcome = "unanswered"
-        self._page.append(Exchange(request.message, None, outcome, connection.flow))
+    def _give_up(self, connection: _Connection, request: _Open) -> None:
+        self._page.append(Exchange(request.message, None, "unanswered", connection.flow))
+
+    def _tell(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int) -> None:
+        """What is learned about a request later: an event of its own, since the message was emitted and is final."""
+        name = asked.api if isinstance(asked.api, str) else f"a request of API {asked.api_key}"
+        text = f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
+        self._page.append(Weird(code, "exchange", packet, time_ns, text, flow.id, flow.client_side, asked.packet))
 
     def _close_flow(self, closed: Closed) -> None:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
                 if closed.how != "capture" and not connection.answers_lost:
-                    asked = request.message
-                    text = f"{asked.api} with correlation id {asked.correlation_id} in packet {asked.packet}"
-                    where = (asked.flow, closed.flow.client_side, asked.packet)
-                    self._page.append(Weird("REQUEST_UNANSWERED", "exchange", closed.packet, closed.time_ns, text, *where))
-                self._give_up(connection, request, None)
+                    self._tell("REQUEST_UNANSWERED", closed.flow, request.message, closed.packet, closed.time_ns)
+                self._give_up(connection, request)
         self._page.append(closed)
 
 

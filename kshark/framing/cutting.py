@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.framing.streams import REMEMBERED, Stream, Tell
+from kshark.framing.streams import Stream, Tell
 from kshark.model import Frames
 from kshark.reassembly import Run
 
 if TYPE_CHECKING:
     from kshark.model import Int64s, UInt8s
 
-#: A stream in which no frame begins where one should, and what of it came later.
-Broken = tuple[Stream, list[Run]]
+#: A stream in which no frame begins where one should, the packet and time that told so, and what came later.
+Broken = tuple[Stream, int, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
 
@@ -28,7 +28,7 @@ _LENGTH: Final = Struct(">i").unpack_from
 def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
     """Cuts whole frames off streams whose boundaries are known, stream by stream; what is left of them waits for more.
 
-    A stream is broken where a length is none; what came with later packets is given back, to be searched piece by piece.
+    A stream is broken where a length is impossible; what came with later packets is given back, to be searched piece by piece.
     """
     ready = [stream for stream in streams if stream.can_be_cut(tell)]
     if not ready:
@@ -49,7 +49,7 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Brok
         at, invalid = _frames(stream, data, begin, behind, starts, ends)
         stream.drop(at - begin)
         if invalid is not None:
-            broken.append((stream, stream.break_off(invalid, tell)))
+            broken.append((stream, *stream.break_off(invalid, tell)))
         counts.append(len(starts) - before)
         begin += size
     if not starts:
@@ -110,9 +110,9 @@ def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
                 unsure = min(stream.unsure, count)
                 frames.resync[at : at + unsure] = True
                 stream.unsure -= unsure
-            rows = range(max(at, at + count - REMEMBERED), at + count)
+            rows = range(at if stream.by_client else at + count - 1, at + count)
             known = [ids[row] for row in rows if row not in short] if short else ids[rows.start : rows.stop]
-            stream.remember(known, frames.buffer, int(frames.start[at + count - 1]))
+            stream.remember(known, frames.buffer, map(int, frames.start[at : at + count]))
             at += count
 
 

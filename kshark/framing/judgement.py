@@ -39,11 +39,21 @@ class Talk:
     def size(self) -> int:
         return self.streams[0].size + self.streams[1].size
 
+    def uncertain(self, packet: int) -> tuple[int, int]:
+        """How many bytes are here of which nobody can say yet what they are, and since which packet."""
+        streams = [s for s in self.streams if s.size and s.ready[0] <= packet and (s.searching or self.flow.service == "unknown")]
+        return sum(stream.size for stream in streams), min((stream.ready[0] for stream in streams), default=packet)
+
+    def lose_patience(self, packet: int) -> int:
+        """Sets `late` where they are too many, or have waited for too long; gives since when they wait."""
+        size, since = self.uncertain(packet)
+        self.late = self.late or size > limits.RECOGNITION_BYTES or packet - since >= limits.HELD_PACKETS
+        return since
+
     def delay(self, packet: int, time_ns: int) -> None:
         """What is here became known late: it is ready with this packet."""
         for stream in self.streams:
-            stream.ready = [packet] * len(stream.ready)
-            stream.ready_ns = [time_ns] * len(stream.ready_ns)
+            stream.delay(packet, time_ns)
 
     def drop_all(self) -> None:
         """Another protocol's bytes are counted by the flow and forgotten."""
@@ -99,6 +109,7 @@ def _settle(talk: Talk, client: Side, knows: Knows) -> None:
                 stream.searching, stream.unsure = False, UNSURE
             else:
                 stream.search()
+                stream.untouched = not stream.size
 
 
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:

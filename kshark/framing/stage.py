@@ -15,7 +15,7 @@ from kshark.framing.cutting import Broken, cut
 from kshark.framing.judgement import Talk, judge
 from kshark.framing.recognition import Knows
 from kshark.framing.streams import Stream
-from kshark.framing.timeline import NEVER, Line, Timeline, Told
+from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
 from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
@@ -130,20 +130,25 @@ class Framing:
             self._told.append(item)
 
     def _cut_touched(self) -> None:
-        """All that is settled, at once; where frames end to be frames the search goes on piece by piece."""
+        """Cuts the streams whose boundaries are known, all at once. Where no frame begins where one should, the connection's next boundary
+        is searched piece by piece."""
         while self._touched:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
-            for stream, later in sorted(self._cut(touched), key=lambda each: not each[0].by_client):
-                talk = self._talks[stream.flow.id]
-                self._resume(talk, stream, later, final=False)
-                self._regard(talk, stream.ready[-1] if stream.ready else self._packet)
+            later: list[Happening] = []
+            for stream, packet, rest in sorted(self._cut(touched), key=lambda each: (each[1], not each[0].by_client)):
+                self._search(self._talks[stream.flow.id], packet)
+                later += rest
+            if later:
+                self._take_carefully(later)
 
     def _make_room(self) -> None:
-        """Of more unfinished bytes than the limit the longest go."""
+        """Forgets what is needed no longer; of more unfinished bytes than the limit the longest go."""
+        careful = dict.fromkeys(stream for talk in self._careful.values() for stream in talk.streams)
+        for stream in (*self._unfinished, *careful):
+            stream.forget_old_ids()
         self._unfinished = {stream: None for stream in self._unfinished if stream.size}
-        careful = [stream for talk in self._careful.values() for stream in talk.streams if stream.size]
-        streams = {**self._unfinished, **dict.fromkeys(careful)}
+        streams = {stream: None for stream in (*self._unfinished, *careful) if stream.size}
         held = sum([stream.size for stream in streams])
         for stream in sorted(streams, key=lambda each: -each.size) if held > limits.UNFINISHED_BYTES else ():
             if held <= limits.UNFINISHED_BYTES:
@@ -224,18 +229,19 @@ class Framing:
                 self._watch(talk, packet)
                 return
         if service == "kafka":
-            self._search(talk, packet, final=False)
+            self._search(talk, packet)
         else:
             self._careful.pop(talk.flow.id, None)
             talk.drop_all()
 
-    def _search(self, talk: Talk, packet: int, *, final: bool) -> None:
-        """Looks for boundaries that are not known; a connection where all are is cut with the rest of the batch."""
+    def _search(self, talk: Talk, packet: int, final: Closed | None = None) -> None:
+        """Looks for boundaries that are not known; a connection where all are is cut with the batch. `final`: no more will come."""
         client = talk.flow.client_side or 0
         streams = (talk.streams[client], talk.streams[1 - client])
         if streams[0].searching or streams[1].searching:
+            talk.lose_patience(packet)
             for stream in streams:
-                self._resume(talk, stream, [], final=final)
+                self._resume(talk, stream, final)
         self._regard(talk, packet)
 
     def _regard(self, talk: Talk, packet: int) -> None:
@@ -252,28 +258,28 @@ class Framing:
             talk.late = False
             self._touched.update(dict.fromkeys(streams))
 
-    def _resume(self, talk: Talk, stream: Stream, later: Iterable[Run], *, final: bool) -> None:
-        """Cuts what is here of one stream. Where no frame begins the next boundary is looked for: in what is here, then with each piece
-        of `later`, so that no boundary found depends on what came together."""
-        waiting = deque(_pieces(later))
+    def _resume(self, talk: Talk, stream: Stream, final: Closed | None = None) -> None:
+        """Cuts what is here of one stream. Where no frame begins the next boundary is looked for, again with each piece that came later, so
+        that no boundary found depends on what came together."""
+        waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
-            for _, rest in self._cut([stream]):
+            for _, _, rest in self._cut([stream]):
                 waiting.extendleft(reversed(list(_pieces(rest))))
-            if stream.searching and talk.late:
-                stream.delay()
-            if stream.searching and stream.find(talk.streams[1 - stream.side], self._knows, final, self._told.append):
-                continue
+            if stream.searching and stream.size:
+                talk.lose_patience(stream.ready[-1])
+                if talk.late:
+                    stream.delay(*((final.packet, final.time_ns) if final else (stream.ready[-1], stream.ready_ns[-1])))
+                if stream.find(talk.streams[1 - stream.side], self._knows, final is not None, self._told.append):
+                    continue
             if not waiting:
                 return
             stream.take_piece(*waiting.popleft())
 
     def _watch(self, talk: Talk, packet: int) -> None:
-        """From this packet on the time line waits for what becomes of the connection."""
+        """The time line waits until it is known what the connection's bytes are, as long as it is patient."""
         self._careful[talk.flow.id] = talk
-        since = min((stream.ready[0] for stream in talk.streams if stream.size), default=packet)
-        patient = talk.size <= limits.RECOGNITION_BYTES and packet - since < limits.HELD_PACKETS
-        talk.held_from = since if patient and not talk.late else 0
-        talk.late = talk.late or not patient
+        since = talk.lose_patience(packet)
+        talk.held_from = 0 if talk.late else since
 
     def _lose(self, talk: Talk, gap: Gap) -> None:
         talk.holed = True
@@ -282,38 +288,42 @@ class Framing:
             if talk.flow.service == "kafka":
                 client = talk.flow.client_side or 0
                 for each in (talk.streams[client], talk.streams[1 - client]):
-                    self._resume(talk, each, [], final=False)
+                    self._resume(talk, each)
             stream.lose(gap, self._told.append)
             self._told.append(gap)
-            if stream.searching:
+            if talk.flow.service == "kafka":
+                self._regard(talk, gap.packet)
+            elif stream.searching:
                 self._careful[talk.flow.id] = talk
 
     def _finish(self, talk: Talk, closed: Closed) -> None:
         flow = talk.flow
         if flow.service == "unknown" and talk.size:
             judge(talk, self._knows, self._brokers, self._ports, closed.packet, final=True)
+            if talk.late:
+                talk.delay(closed.packet, closed.time_ns)
         if flow.service == "kafka":
-            self._brokers.setdefault(flow.broker, closed.packet)
-            self._search(talk, closed.packet, final=True)
+            if not talk.holed:
+                self._brokers.setdefault(flow.broker, closed.packet)
+            self._search(talk, closed.packet, closed)
             self._ended.append((talk, closed))
             return
-        if sum(flow.stream_bytes):
-            self._told.append(self._no_kafka(flow, closed))
-        self._told.append(closed)
+        self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
         self._forget(talk)
 
     def _end(self, talk: Talk, closed: Closed) -> None:
         if talk.streams[0].searching or talk.streams[1].searching:
-            self._search(talk, closed.packet, final=True)
+            self._search(talk, closed.packet, closed)
             self._cut_touched()
+        ending = Ending([], closed)
         for stream in talk.streams:
-            stream.end(closed.how, closed.packet, closed.time_ns, self._told.append)
-        self._told.append(closed)
+            stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
+        self._told.append(ending)
         self._forget(talk)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
-        broker = next((end for end in flow.ends if end in self._brokers), None)
+        broker = next((end for end in flow.ends if self._brokers.get(end, NEVER) < closed.packet), None)
         code = "NOT_KAFKA" if broker is None or flow.service not in ("tls", "http") else "FOREIGN_PROTOCOL"
         text = f"{named}, {flow.ends.first} - {flow.ends.second}" + (f"; {broker} is a Kafka broker" if code == "FOREIGN_PROTOCOL" else "")
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from struct import Struct
 from typing import Final, Literal
@@ -33,7 +33,7 @@ class Stream:
 
     __slots__ = (
         "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side",
-        "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure",
+        "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -49,6 +49,8 @@ class Stream:
         self.by_client: bool | None = None
         self.limit = limits.FRAME_BYTES
         self.searching = False
+        #: Searching since before its first byte came; with that byte it is known whether the stream begins there.
+        self.untouched = False
         #: A gap fell into this direction.
         self.lost = False
         self.try_at = 0
@@ -84,6 +86,9 @@ class Stream:
         self.size += runs.size[index]
 
     def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+        if self.untouched:
+            self.untouched = False
+            self.searching = not self.begun
         self.data.append(data)
         self.packet.append(packet)
         self.time_ns.append(time_ns)
@@ -127,27 +132,32 @@ class Stream:
                 del column[:piece]
             self.data[0] = rest
 
-    def remember(self, requests: list[int], data: bytes, start: int) -> None:
-        """Keeps the last frames' correlation ids, and the client id of the one at `start`."""
-        self.ids.extend(requests)
-        del self.ids[: -REMEMBERED if self.by_client else -1]
-        if self.by_client and self.client_id is None:
+    def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
+        """Keeps the frames' correlation ids, and the first client id that one of the frames at `starts` has."""
+        self.ids.extend(ids)
+        for start in starts if self.by_client and self.client_id is None else ():
             header = header_at(data, start - 4, _any_version)
-            self.client_id = None if header is None else header.client_id
+            if header is not None and header.client_id is not None:
+                self.client_id = header.client_id
+                return
 
     def drop_all(self) -> None:
         """Forgets everything; another protocol's bytes are counted by the flow."""
         self.drop(self.size)
 
-    def delay(self) -> None:
-        """What is here becomes known late: it is ready with the last packet of it."""
-        self.ready = self.ready[-1:] * len(self.ready)
-        self.ready_ns = self.ready_ns[-1:] * len(self.ready_ns)
+    def delay(self, packet: int, time_ns: int) -> None:
+        """What is here becomes known late: it is ready with this packet."""
+        self.ready = [packet] * len(self.ready)
+        self.ready_ns = [time_ns] * len(self.ready_ns)
+
+    def forget_old_ids(self) -> None:
+        """At a batch's end, not before: answers in it that are searched for belong to requests before them, wherever the batch began."""
+        del self.ids[: -REMEMBERED if self.by_client else -1]
 
     # -- damage
 
-    def break_off(self, length: int, tell: Tell) -> list[Run]:
-        """No frame begins here: keeps what came with the packet that told so, gives what came later."""
+    def break_off(self, length: int, tell: Tell) -> tuple[int, list[Run]]:
+        """No frame begins here: keeps what came with the packet that told so, gives that packet and what came later."""
         edges = self.edges()
         piece = bisect_right(edges, 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
@@ -164,7 +174,7 @@ class Stream:
         tell(Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4))
         self._skip_bytes(4, tell)
         self.search()
-        return later
+        return packet, later
 
     def search(self) -> None:
         """From here on the next boundary is unknown."""
@@ -247,7 +257,7 @@ class Stream:
     def open_ids(self, other: Stream) -> list[int]:
         """Correlation ids of the client's requests (`other`) that came before what is here did, behind the last one answered here."""
         now = self.ready[-1]
-        asked = [signed(number) for number in other.ids if number >> 32 <= now]
+        asked = [signed(number) for number in other.ids if number >> 32 <= now][-REMEMBERED:]
         answered = signed(self.ids[-1]) if self.ids else None
         if answered in asked:
             return asked[len(asked) - asked[::-1].index(answered) :]

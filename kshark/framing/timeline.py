@@ -7,9 +7,10 @@ limits.HELD_PACKETS packets and limits.HELD_BYTES bytes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 Line = Frames | Gap | Weird | Opened | HalfClosed | Closed
-Told = Gap | Weird | Opened | HalfClosed | Closed
+
+
+class Ending(NamedTuple):
+    """The end of a connection, with what only its end shows about it."""
+
+    weirds: list[Weird]
+    closed: Closed
+
+
+Told = Gap | Weird | Opened | HalfClosed | Ending
 
 NEVER: Final = 1 << 62
 
@@ -46,7 +56,7 @@ class Timeline:
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:
-            return list(ready)
+            return [event for each in ready for event in _events(each)]
         if int(frames.last_packet.max()) > horizon:
             late = frames.last_packet > horizon
             self._held = [apart(frames.rows(late))]
@@ -95,28 +105,32 @@ def _in_order(frames: Frames) -> Frames:
 
 def _lines(frames: Frames, told: list[Told]) -> list[Line]:
     """Frames cut at the events between them."""
-    if not len(frames):
-        return list(told)
     lines: list[Line] = []
     at = 0
     packets = frames.last_packet.tolist() if told else []
-    for event in told:
-        behind = bisect_right if isinstance(event, (HalfClosed, Closed)) else bisect_left
-        to = behind(packets, event.packet)
+    for each in told:
+        packet, after_frames, _ = _place(each)
+        to = (bisect_right if after_frames else bisect_left)(packets, packet)
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
-        lines.append(event)
+        lines += _events(each)
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
 
 
-def _place(event: Told) -> tuple[int, bool, int]:
-    """Closings come behind what their packet brought, all else before it; what a capture's end brings goes by flow."""
-    flow = event.flow or 0 if isinstance(event, Weird) else event.flow.id
-    return event.packet, isinstance(event, (HalfClosed, Closed)), flow
+def _place(told: Told) -> tuple[int, bool, int]:
+    """Packet, whether it comes after the frames of that packet, as endings do, and flow."""
+    if isinstance(told, Weird):
+        return told.packet, False, told.flow or 0
+    event = told.closed if isinstance(told, Ending) else told
+    return event.packet, isinstance(event, (HalfClosed, Closed)), event.flow.id
+
+
+def _events(told: Told) -> Sequence[Line]:
+    return [*told.weirds, told.closed] if isinstance(told, Ending) else [told]
 
 
 def _count_until(told: list[Told], horizon: int) -> int:
-    return sum(event.packet <= horizon for event in told)
+    return sum(_place(each)[0] <= horizon for each in told)

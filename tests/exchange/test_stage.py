@@ -249,7 +249,10 @@ def test_too_many_open_requests_give_up_the_oldest(monkeypatch: pytest.MonkeyPat
     talk = Talk()
     talk.tcp.client(b"".join(metadata(n) for n in range(5)))
     assert [row for row in talk.exchanges() if row[0] == "unanswered"][:2] == [("unanswered", 0, None), ("unanswered", 1, None)]
-    assert [codes(message) for message in talk.messages()][:2] == [["IN_FLIGHT_LIMIT"], ["IN_FLIGHT_LIMIT"]]
+    weirds = [event for event in talk.events() if isinstance(event, Weird)]
+    assert [(weird.code, weird.flow, weird.first_packet, weird.packet) for weird in weirds] == [("IN_FLIGHT_LIMIT", 0, 4, 4)] * 2
+    assert [weird.detail for weird in weirds] == [f"Metadata with correlation id {n} in packet 4" for n in (0, 1)]
+    assert not any(codes(message) for message in talk.messages())
 
 
 def test_a_body_cut_short_shows_what_was_read() -> None:

@@ -61,6 +61,48 @@ def test_requests_between_an_impossible_length_and_a_gap_are_found() -> None:
     assert {4, 5, 6, 7} <= set(requests([5]))
 
 
+def test_answers_behind_an_impossible_length_belong_to_the_requests_before_them() -> None:
+    """More requests follow in the same batch than are remembered."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    for number in range(2, 6):
+        tcp.client(metadata(number))
+    tcp.broker(b"\xff" * 12)
+    tcp.broker(answer(4) + answer(5))
+    for number in range(6, 300):
+        tcp.client(metadata(number))
+
+    said = events(wire.packets, [len(wire.packets)])
+
+    assert [one.correlation_id for one in said if isinstance(one, Message) and one.kind == "response"] == [1, 4, 5]
+    assert told(batches(wire.packets, [])) == told(batches(wire.packets, [1] * 999))
+
+
+def test_a_beginning_seen_behind_the_first_bytes_changes_nothing_that_was_said() -> None:
+    """The SYN-ACK is displaced: it comes behind bytes that were sent after it."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1)[:20])
+    packets = wire.packets
+    displaced = [packets[at] for at in (3, 4, 1)]
+
+    assert told(batches(displaced, [])) == told(batches(displaced, [1] * 9))
+
+
+def test_the_first_client_id_is_kept_however_many_requests_come_at_once() -> None:
+    stream = Stream(Flow(0, Ends("a:1", "b:2"), 1, 0), 0)
+    stream.by_client = True
+    for number, client_id in enumerate((None, b"one", b"two"), 1):
+        stream.take_piece(metadata(number, client_id), number, 0, number, 0)
+
+    cut([stream], lambda weird: None)
+
+    assert stream.client_id == b"one"
+
+
 def test_a_frame_too_short_for_a_correlation_id_is_not_remembered() -> None:
     stream = Stream(Flow(0, Ends("a:1", "b:2"), 1, 0), 0)
     stream.by_client = True

@@ -12,8 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from kshark import limits
+from kshark.framing import streams
 from kshark.model import Closed, Event, Exchange, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
+from tests.packets import batch, batches
+from tests.property.mangled import anything, packets_of
+from tests.property.told import told as everything_told
 from tests.shared import CAPTURES
 from tests.thinning import Whole, events_of
 
@@ -41,9 +46,9 @@ def told(event: Event) -> Any:
             raise AssertionError("frames never leave the engine")
 
 
-def cut(batches: list[PacketBatch], sizes: Iterator[int]) -> Iterator[PacketBatch]:
+def cut(whole: list[PacketBatch], sizes: Iterator[int]) -> Iterator[PacketBatch]:
     """The same packets in batches of other sizes."""
-    for item in batches:
+    for item in whole:
         at = 0
         while at < len(item.number):
             part = slice(at, at + next(sizes))
@@ -95,9 +100,27 @@ def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(na
     assert shown(cut(whole.batches, sizes_of(Random(7), 40))) == expected
 
 
-def shown(batches: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:
+#: So low that a short capture reaches them. HELD_PACKETS stays: no batch is longer.
+LOW = {"IN_FLIGHT": 3, "RECOGNITION_BYTES": 3_000, "SEARCH_BYTES": 9_000, "REORDER_SEGMENTS": 5, "TOPICS": 9}
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))])
+def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing that was said changes afterwards, which `told` sees to."""
+    for name, value in LOW.items() if seed % 2 else ():
+        monkeypatch.setattr(limits, name, value)
+        monkeypatch.setattr(streams, "REMEMBERED", 6)
+    random = Random(seed)
+    packets = packets_of(random.choice(SMALL))
+    at = random.randrange(max(1, len(packets) - 150))
+    packets = anything(packets[at : at + 150], random)
+    options = Options(records=False, embedded=bool(seed % 3))
+    assert everything_told([batch(packets)], options) == everything_told(batches(packets, [1] * len(packets)), options)
+
+
+def shown(parts: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:
     """Messages as a consumer that shows bodies has them, and the topics' names in the end."""
     engine = Engine(Options(embedded=True))
-    told = [msgspec.json.encode(event) for page in engine.pages(batches) for event in page if isinstance(event, Message)]
+    told = [msgspec.json.encode(event) for page in engine.pages(parts) for event in page if isinstance(event, Message)]
     assert engine.back.names is not None
     return told, engine.back.names.known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -12,10 +13,14 @@ from kshark.pipeline import Engine, Options
 
 
 def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
-    """What a run says of the packets, in its order; then what is known of each flow in the end."""
-    events = [event for page in Engine(options).pages(batches) for event in page]
-    flows = {event.flow.id: event.flow for event in events if isinstance(event, Opened)}
-    return [*map(_of, events), *map(_of_flow, flows.values())]
+    """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is closed."""
+    events: list[Event] = []
+    said: list[Any] = []
+    for page in Engine(options).pages(batches):
+        events += page
+        said += map(_of, page)
+    assert [*map(_of, events)] == said, "an event changed after it was emitted"
+    return said
 
 
 def _of(event: Event) -> Any:
@@ -30,7 +35,7 @@ def _of(event: Event) -> Any:
         case HalfClosed():
             return "half closed", event.flow.id, event.packet, event.time_ns, event.side
         case Closed():
-            return "closed", event.flow.id, event.packet, event.time_ns, event.how, event.side
+            return "closed", event.packet, event.time_ns, event.how, event.side, _of_flow(event.flow)
         case Gap():
             where = event.packet, event.time_ns, event.first_packet, event.last_packet
             return "gap", event.flow.id, event.side, *where, event.size, event.reason
@@ -39,4 +44,4 @@ def _of(event: Event) -> Any:
 
 
 def _of_flow(flow: Flow) -> Any:
-    return {name: getattr(flow, name) for name in Flow.__slots__}
+    return {name: copy(getattr(flow, name)) for name in Flow.__slots__}

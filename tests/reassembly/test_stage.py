@@ -32,6 +32,29 @@ def test_many_segments_in_order() -> None:
     assert heard.broker == [b"answer" * 40]
 
 
+def test_what_comes_behind_the_end_changes_nothing_of_the_connection() -> None:
+    talk = Talk().open()
+    talk.client(b"abc")
+    talk.fin(CLIENT)
+    talk.fin(BROKER)
+    talk.client()
+    heard = talk.heard()
+    assert heard.ends[-1] == ("closed", 6, "fin", CLIENT)
+    assert heard.flows[0].last_packet == 6
+
+
+def test_a_connection_that_ended_behind_a_hole_is_over_when_its_ports_are_used_again() -> None:
+    talk = Talk().open()
+    talk.broker(b"12")
+    talk.fin(BROKER)
+    talk.client(b"abc")
+    talk.fin(CLIENT, b"ef", at=4)  # behind a byte that is lost, and acknowledged
+    talk.send(BROKER)
+    talk.pause(2)
+    talk.send(CLIENT, at=-1, flags=SYN)
+    assert [end[0] for end in talk.heard().ends] == ["opened", "half closed", "closed", "opened", "closed"]
+
+
 # -- the same bytes again
 
 
