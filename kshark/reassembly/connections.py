@@ -174,7 +174,7 @@ class Connection:
             begin = (seq + 1) & MASK
             if here.next is None:
                 here.next = begin
-            if here.first == begin:
+            if here.first == begin and here.place == 0:  # what was handed on before was judged as a connection begun earlier
                 flow.begun[side] = True
         if flags & ACK and flow.opened_by is None:
             flow.opened_by = _other(side)

@@ -133,7 +133,7 @@ def test_as_many_requests_may_be_open_as_the_limit_says(monkeypatch: pytest.Monk
     monkeypatch.setattr(limits, "IN_FLIGHT", 3)
     talk = Talk()
     talk.tcp.client(b"".join(map(metadata, range(open_ones))))
-    assert [codes(each) for each in messages(talk)].count(["IN_FLIGHT_LIMIT"]) == given_up
+    assert [event.code for event in talk.events() if isinstance(event, Weird)].count("IN_FLIGHT_LIMIT") == given_up
 
 
 def answers(count: int, **body: Any) -> list[Any]:
@@ -190,7 +190,5 @@ def test_only_connections_that_ended_owe_answers() -> None:
         talk.tcp.client(metadata(1))
         if ends:
             talk.tcp.reset()
-        engine = Engine()
-        events = [event for part in batches(talk.wire.packets, [1] * 9) for page in engine.feed(part) for event in page]
-        events += [event for page in engine.close() for event in page]
+        events = [event for page in Engine().pages(batches(talk.wire.packets, [1] * 9)) for event in page]
         assert len(unanswered(events)) == ends

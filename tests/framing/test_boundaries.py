@@ -80,7 +80,7 @@ def test_open_are_the_requests_behind_the_last_one_that_was_answered() -> None:
     flow = Flow(0, Ends("a:1", "b:2"), 1, 0)
     client, broker = Stream(flow, 0), Stream(flow, 1)
     client.by_client = True
-    client.remember([packet << 32 | number for packet, number in enumerate((5, 6, 5, 7, 8), 1)], b"", 0)
+    client.remember([packet << 32 | number for packet, number in enumerate((5, 6, 5, 7, 8), 1)], b"", ())
     broker.remember([9 << 32 | 5], b"", 0)
     broker.take_piece(b"some", 4, 0, 4, 0)
     assert broker.open_ids(client) == [7]
@@ -133,7 +133,7 @@ def test_what_a_captures_end_breaks_off_comes_before_the_connections_end() -> No
     told = [(type(event), event.flow) for event in talk.events() if isinstance(event, Weird)]
     ends = [event for event in talk.events() if isinstance(event, (Weird, Closed))]
     assert told == [(Weird, 0), (Weird, 1)]
-    assert [type(event) for event in ends] == [Weird, Weird, Closed, Closed]
+    assert [type(event) for event in ends] == [Weird, Closed, Weird, Closed]
 
 
 def test_a_frame_begins_with_the_packet_of_its_length() -> None:
