@@ -130,8 +130,7 @@ class Walk:
         self.diary.intend(action, mistake)
         connection = on or self.connection_of(actor)
         key, api = (78, "ShareFetch") if fetches else (79, "ShareAcknowledge")
-        if "member_id" not in fields:
-            actor.openings = actor.openings + 1 if fetches and epoch == 0 else 0
+        actor.openings += fetches and epoch == 0
         return connection.ask(key, api, self.release.share, {**body, **fields})
 
     def does(self, actor: Actor, epoch: int, action: str, mistake: str | None = None, **how: Any) -> int | None:
@@ -144,6 +143,8 @@ class Walk:
     def learn(self, actor: Actor, sent: Sent) -> None:
         """What an answer tells the member: its session's partitions, what it holds."""
         error, epoch = sent.error, sent.body["share_session_epoch"]
+        if error == 0 and epoch != 0:
+            actor.openings = 0
         if error == 0 and epoch == -1:
             actor.listed, actor.held = set(), []
         if error not in (0, -1) or sent.key != 78 or epoch < 0:
@@ -158,7 +159,7 @@ class Walk:
                     actor.held.append(Held(where, range_["first_offset"], range_["last_offset"], time.time_ns()))
 
     def open(self, actor: Actor, action: str = "open", mistake: str | None = None, **how: Any) -> int | None:
-        """Asks for a session with some of the partitions; the third time in a row is once too often."""
+        """Asks for a session with some of the partitions; the third time with nothing accepted between is once too often."""
         if actor.openings >= 2 and mistake is None:
             mistake = "hot_loop"
         some = self.random.sample(self.partitions, self.random.randrange(1, 4))
