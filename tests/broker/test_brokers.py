@@ -16,7 +16,7 @@ from tests.broker.server import NoBroker
 from tests.broker.verdicts import verdicts
 
 pytestmark = pytest.mark.broker
-STEPS = 400
+STEPS = 300
 
 
 @pytest.mark.parametrize(
