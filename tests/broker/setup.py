@@ -15,6 +15,8 @@ UNKNOWN_TOPIC: Final = "zMzMzMzMzMzMzMzMzMzMzA"
 GROUP_RESOURCE: Final = 32
 RECORDS_IN_BATCH: Final = 5
 READY_SECONDS: Final = 30.0
+#: A topic that was just made: its partition is unknown, or has no leader (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER).
+NOT_YET: Final = (3, 6)
 
 
 def create_topics(admin: LiveConnection, partitions: Mapping[str, int]) -> dict[str, str]:
@@ -30,11 +32,22 @@ def produce(admin: LiveConnection, topic: str, partition: int, count: int) -> No
     """Appends records in small batches, so that many fetches find some."""
     for start in range(0, count, RECORDS_IN_BATCH):
         rows = [Record(at, 0, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))]
-        data = [{"name": topic, "partition_data": [{"index": partition, "records": write_batch(rows)}]}]
-        body = {"transactional_id": None, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        _append(admin, topic, partition, write_batch(rows))
+
+
+def _append(admin: LiveConnection, topic: str, partition: int, batch: bytes) -> None:
+    data = [{"name": topic, "partition_data": [{"index": partition, "records": batch}]}]
+    body = {"transactional_id": None, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+    until = time.monotonic() + READY_SECONDS
+    while True:
         answer = admin.ask(0, "Produce", 8, body).wait().answer
         assert answer is not None
-        assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+        error = answer["responses"][0]["partition_responses"][0]["error_code"]
+        if error == 0:
+            return
+        assert error in NOT_YET, answer
+        assert time.monotonic() < until, answer
+        admin.talk.pause(0.1)
 
 
 def from_the_start(admin: LiveConnection, groups: Collection[str]) -> None:
