@@ -40,6 +40,10 @@ def lines(name: str, marks: Marks) -> Iterable[str]:
     for finding in marks.accused:
         by_kind[finding.code].append(finding.packet)
     yield from (f"    at clean requests: {code}: {_few(packets)}" for code, packets in sorted(by_kind.items()))
+    if marks.found or marks.missed:
+        missed = f"; missed {_few(step.packet for step in marks.missed)}" if marks.missed else ""
+        unfounded = f"; unfounded {_few(finding.packet for finding in marks.unfounded)}" if marks.unfounded else ""
+        yield f"    other mistakes found: {marks.found} of {marks.found + len(marks.missed)}{missed}{unfounded}"
     if marks.others:
         yield "    other violations: " + " · ".join(f"{code} {count}" for code, count in sorted(marks.others.items()))
 

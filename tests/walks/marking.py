@@ -17,6 +17,17 @@ from tests.thinning import accused
 WALKS = SHARED / "captures" / "walks"
 REFUSED = (122, 123)
 
+#: Mistakes of one request, or of two that cross, and the one code that says so whatever the session is.
+CODES = {
+    "ack_in_initial": "ACK_IN_INITIAL_FETCH",
+    "concurrent": "CONCURRENT_SESSION_REQUESTS",
+    "duplicate": "DUPLICATE_PARTITION_ENTRY",
+    "member_id": "MEMBER_ID_INVALID",
+}
+
+#: Violations at a request by what came before it, or beside it.
+ELSEWHERE = {"NO_RECOVERY", "FETCH_OVERTAKEN"}
+
 #: A request: the packet with which it was complete, and its correlation id (ports come again).
 Request = tuple[int | None, int | None]
 
@@ -31,6 +42,7 @@ class Step:
     epoch: int
     error_code: int | None
     packet: int | None
+    mistake: str | None
     clean: bool
     causes: frozenset[str]
     first: frozenset[str]
@@ -73,9 +85,13 @@ class Marks:
     beyond: int = 0
     #: Refusals with no finding that names a cause, or several.
     uncaused: list[tuple[Step, int]] = field(default_factory=list)
-    #: Violations at requests with which nothing was wrong; going on after a refusal (NO_RECOVERY) is no matter of the request.
+    #: Violations at requests with which nothing was wrong.
     accused: list[Finding] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
+    #: Mistakes of CODES that are found, those that are not, and such violations where no such mistake was made.
+    found: int = 0
+    missed: list[Step] = field(default_factory=list)
+    unfounded: list[Finding] = field(default_factory=list)
 
 
 def steps_of(capture: Path) -> list[Step]:
@@ -90,6 +106,7 @@ def steps_of(capture: Path) -> list[Step]:
             epoch=row["epoch"],
             error_code=row["error_code"],
             packet=row["response_packet"] or row["request_packet"],
+            mistake=row["mistake"],
             clean=row["clean"],
             causes=frozenset(row.get("causes", ())),
             first=frozenset(row.get("first_cause", ())),
@@ -119,15 +136,22 @@ def compare(steps: list[Step], findings: Iterable[Finding]) -> Marks:
     for step in steps:
         if step.refused:
             _weigh(marks, step, [finding for finding in at[step.request] if finding.cause is not None])
+        if (code := CODES.get(step.mistake or "")) is not None:
+            if any(finding.code == code and finding.verdict == "violation" for finding in at[step.request]):
+                marks.found += 1
+            else:
+                marks.missed.append(step)
     for request, found in at.items():
         about = None if request is None else by_request.get(request)
         for finding in found:
             if finding.verdict != "violation" or (about is not None and about.refused and finding.cause is not None):
                 continue
-            if about is not None and about.clean and finding.code != "NO_RECOVERY":
+            if about is not None and about.clean and finding.code not in ELSEWHERE:
                 marks.accused.append(finding)
             else:
                 marks.others[finding.code] += 1
+            if about is not None and finding.code in CODES.values() and CODES.get(about.mistake or "") != finding.code:
+                marks.unfounded.append(finding)
     return marks
 
 

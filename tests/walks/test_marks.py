@@ -26,6 +26,13 @@ def test_each_refusal_has_one_cause_and_provable_ones_the_right_one(name: str) -
     assert marks.right >= 0.99 * marks.provable
 
 
+@pytest.mark.parametrize("name", WALKS)
+def test_mistakes_that_are_refused_otherwise_or_not_at_all_are_found_too(name: str) -> None:
+    marks = mark(shared("captures", "walks", f"{name}.pcap"))
+    assert marks.found > 90
+    assert (marks.missed, marks.unfounded) == ([], [])
+
+
 def violations(capture: Path, allowed: list[int]) -> list[str]:
     """Code and packet of each; `allowed` are rules that the peers of this capture break."""
     found = kshark.check(capture)
