@@ -19,7 +19,7 @@ from kshark import limits
 from kshark.model import Event, Message, PacketBatch
 from kshark.output.notes import Notes
 from kshark.output.spans import plain
-from kshark.parallel import ALWAYS, Lookahead, Scheduler, Worker
+from kshark.parallel import ALWAYS, Lookahead, Scheduler, Worker, scheduler
 from kshark.pipeline import Back, Front, Options
 from tests.embedding import REGISTRY, batch_of, numbered, prefixed, request_frame, response_frame
 from tests.packets import Packet, Tcp, Wire, batch
@@ -242,11 +242,76 @@ def test_names_that_records_told_are_known_in_the_next(monkeypatch: pytest.Monke
         partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": records}
         told = {"responses": [{"topic": "__cluster_metadata", "partitions": [partition]}]}
         answered(tcp, response_frame(1, 12, told, correlation_id=number))
-    asked(tcp, request_frame(3, 12, {"topics": None}, correlation_id=9))
-    answered(tcp, response_frame(3, 12, {"topics": [{"name": "beyond", "topic_id": ORDERS}]}, correlation_id=9))
+    for number, letter in enumerate("bcdefg", 9):
+        asked(tcp, request_frame(3, 12, {"topics": None}, correlation_id=number))
+        beyond = [{"name": f"beyond-{letter}", "topic_id": letter + ORDERS[1:]}]
+        answered(tcp, response_frame(3, 12, {"topics": beyond}, correlation_id=number))
     batches = apart(*cut(wire))
-    assert any("NAMES_LIMIT" in line for line in together(batches, ASKED[0], Random(1))[1])
+    assert any("NAMES_LIMIT ×1" in line for line in together(batches, ASKED[0], Random(1))[1]), "it is told once, whoever meets it"
     both(wire)
+
+
+class Scripted(Crowd):
+    """One worker, whose results are there when the script says so."""
+
+    def __init__(self, options: Options, ready: list[bool]) -> None:
+        super().__init__(1, options, Random(0))
+        self._ready = ready
+
+    def ready(self, worker: int) -> bool:
+        return self._ready.pop(0) if self._ready else False
+
+
+def test_what_the_first_process_decoded_itself_is_not_known_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one has the first batch when the name is told, and the last one needs it."""
+    monkeypatch.setattr(scheduler, "DEPTH", 1)
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    batches = [batch(wire.packets)]
+
+    def next_batch(key: int, version: int, asked_fields: dict[str, Any], fields: dict[str, Any]) -> None:
+        before = len(wire.packets)
+        number = len(batches)
+        asked(tcp, request_frame(key, version, asked_fields, correlation_id=number))
+        answered(tcp, response_frame(key, version, fields, correlation_id=number))
+        batches.append(batch(wire.packets[before:], before + 1))
+
+    next_batch(3, 12, {"topics": None}, {"topics": [{"name": "__cluster_metadata", "topic_id": ORDERS}]})
+    next_batch(18, 3, {"client_software_name": "x", "client_software_version": "1"}, {})
+    records = batch_of((None, numbered(2, cluster_topics.TOPIC, name="t", topic_id=ORDERS)))
+    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": records}
+    next_batch(1, 13, {"max_wait_ms": 1}, {"responses": [{"topic_id": ORDERS, "partitions": [partition]}]})
+    notes, own = Notes(), Worker(Back(ASKED[0], REGISTRY), Bodies())
+    crowd: Any = Scripted(ASKED[0], [False, False, True])
+    run = Scheduler(crowd, own, Lookahead(ASKED[0], REGISTRY), notes).run(framed(batches, ASKED[0]), lambda: ALWAYS, lambda: None)
+    said = [message for made in run for message in made]
+    assert (said, [plain(line) for line in notes.lines()]) == alone(batches, ASKED[0])
+    assert b"value_decoded" in said[-1]
+
+
+@pytest.mark.parametrize("version", [-1, -32768, 32767])
+def test_a_version_that_nobody_has_is_the_same_in_the_next_batch(version: int) -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    asked(tcp, request_frame(3, 1, {"topics": None}))
+    answered(tcp, response_frame(3, 1, {}))
+    asked(tcp, pack(">hhihs", 3, version, 2, 1, b"c") + b"\0\0\0\0")
+    answered(tcp, pack(">ii", 2, 0))
+    assert [(message["version"], message.get("weird")) for message in both(wire)[2:]] == [(version, ["VERSION_UNKNOWN"])] * 2
+
+
+def test_each_message_has_its_own_file_and_frame() -> None:
+    """Also behind one of which it was forgotten."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for number in (1, 2, 3):
+        asked(tcp, request_frame(3, 1, {"topics": None}, correlation_id=number))
+    located = {4: ("a.pcap", 1), 6: ("b.pcap", 7)}
+    crowd: Any = Crowd(1, ASKED[0], Random(1))
+    run = Scheduler(crowd, Worker(Back(ASKED[0], REGISTRY), Bodies()), Lookahead(ASKED[0], REGISTRY), Notes())
+    said = run.run(framed([batch(wire.packets)], ASKED[0]), lambda: ALWAYS, lambda: located.get)
+    messages = [msgspec.msgpack.decode(message) for made in said for message in made]
+    assert [(message.get("file"), message.get("frame")) for message in messages] == [("a.pcap", 1), (None, None), ("b.pcap", 7)]
 
 
 def test_batches_that_hold_nothing_are_nobodys() -> None:
