@@ -81,10 +81,15 @@ def test_fields_of_later_releases_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("size", range(1, len(DATA), 7))
-def test_what_was_read_before_the_damage_is_kept(size: int) -> None:
+def test_a_message_longer_than_what_is_there_is_not_begun(size: int) -> None:
     read, wrong = read_metrics(DATA[:size])
-    assert wrong
-    assert read == {} or list(read) == ["resource_metrics"]
+    assert (read, wrong[:7]) == ({}, "byte 0:" if size > 2 else "byte 1:")
+
+
+def test_what_was_read_before_the_damage_is_kept() -> None:
+    whole, broken = field(2, field(1, b"first")), field(2, field(1, b"second") + b"\x0b")
+    (resource,) = read_metrics(field(1, field(2, whole + broken + whole)))[0]["resource_metrics"]
+    assert resource == {"scope_metrics": [{"metrics": [{"name": "first"}, {"name": "second"}]}]}
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_time_of_day_is_utc() -> None:
 
 
 def test_a_time_no_calendar_holds_is_still_printed() -> None:
-    assert moment(1 << 62).endswith("s") or moment(1 << 62)[:4].isdigit()
+    assert moment(1 << 62) == "2116-02-20 23:53:38.427"
     assert moment(10**30) == "1000000000000000000000.000 s"
 
 
@@ -65,7 +65,7 @@ def test_strings_of_a_capture_cannot_steer_a_terminal() -> None:
 @given(st.text())
 def test_whatever_comes_in_prints(text: str) -> None:
     assert safe(text).isprintable()
-    assert len(shortened(text, 9)) <= 9 or not text.isprintable()
+    assert shortened(text, 9) == (safe(text) if len(safe(text)) <= 9 else safe(text)[:8] + "…")
 
 
 @given(st.integers(-(1 << 70), 1 << 70))

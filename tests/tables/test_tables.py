@@ -163,9 +163,9 @@ def test_batches_have_rows_and_records_only_when_asked() -> None:
 
 def test_a_topic_has_its_name_once_the_capture_told_it() -> None:
     found = tables(from_capture("share-java-explicit.pcap", records=False))
-    assert {row["topic"] for row in found["acquired"]} - {None}
-    names = {row["topic_id"]: row["topic"] for row in found["acquired"] if row["topic"]}
-    assert all(row["topic"] in (None, names[row["topic_id"]]) for row in found["acknowledgements"])
+    names = {"1vK3aJYjTuqkp-t8-s45jw": "orders", "c-kSVc6hT1-UGTcyE6BeQQ": "cmp"}
+    for table in ("acquired", "acknowledgements"):
+        assert {(row["topic_id"], row["topic"]) for row in found[table]} == set(names.items()), table
 
 
 # -- events
