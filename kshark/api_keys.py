@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+PRODUCE: Final = 0
+FETCH: Final = 1
 METADATA: Final = 3
+HEARTBEAT: Final = 12
 API_VERSIONS: Final = 18
+FETCH_SNAPSHOT: Final = 59
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 SHARE_GROUP_HEARTBEAT: Final = 76
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79

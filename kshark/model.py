@@ -45,6 +45,16 @@ class Ends(NamedTuple):
     second: str
 
 
+#: What Metadata may call the machine itself, and its address on the wire.
+_LOCAL: Final = {"localhost": "127.0.0.1"}
+
+
+def address_of(host: str, port: int) -> str:
+    """A listener as Metadata and FindCoordinator name it, written as Ends has it: `address:port`, IPv6 in brackets."""
+    host = _LOCAL.get(host, host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class EndsOf(Protocol):
     """The ends of a pair, by its number (kshark.link numbers them)."""
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.model import address_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -99,10 +100,11 @@ def aliases(rows: DataFrame) -> dict[str, str]:
         rows.where(F.col("exchanges.api_key") == METADATA)
         .select(body.alias("body"))
         .select("body.cluster_id", F.explode("body.brokers").alias("node"))
-        .select("cluster_id", "node.node_id", F.concat_ws(":", "node.host", "node.port").alias("address"))
+        .select("cluster_id", "node.node_id", F.struct("node.host", "node.port").alias("listener"))
     )
-    several = named.groupBy("cluster_id", "node_id").agg(F.collect_set("address").alias("addresses")).where(F.size("addresses") > 1)
-    return {address: min(row.addresses) for row in several.collect() for address in row.addresses}
+    several = named.groupBy("cluster_id", "node_id").agg(F.collect_set("listener").alias("listeners")).where(F.size("listeners") > 1)
+    nodes = [[address_of(*listener) for listener in row.listeners] for row in several.collect()]
+    return {address: min(addresses) for addresses in nodes for address in addresses}
 
 
 def with_one_name(broker: Column, names: dict[str, str]) -> Column:

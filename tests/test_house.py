@@ -62,20 +62,27 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+MODULES = {module_of(path) for path in SOURCES}
+
+
 @cache
-def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
-    """Line and full name of everything a file imports (what only type checkers see is left out)."""
-    return tuple(_imports(path))
+def imports_of(path: Path, *, for_types: bool = False) -> tuple[tuple[int, str], ...]:
+    """Line and full name of everything a file imports; `for_types`: with what only type checkers see."""
+    return tuple(_imports(path, for_types))
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
+def _imports(path: Path, for_types: bool) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text(), str(path))
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
+    typing_only = (
+        set()
+        if for_types
+        else {
+            id(node)
+            for block in ast.walk(tree)
+            if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+            for node in ast.walk(block)
+        }
+    )
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
@@ -113,6 +120,32 @@ def test_imports_go_one_way() -> None:
             if own_floor is not None and their_floor is not None and their_floor > own_floor and own != "kshark":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is above it")
     assert wrong == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Not even for types only, and not inside functions."""
+    graph = {module_of(path): files_imported(path) for path in SOURCES}
+    reached = {module: reachable(graph, module) for module in graph}
+    circles = {tuple(sorted(other for other in seen if module in reached[other])) for module, seen in reached.items() if module in seen}
+    assert circles == set()
+
+
+def files_imported(path: Path) -> set[str]:
+    """The modules that a file names: of `from room import file` the file, not the room."""
+    named = [(line, name) for line, name in imports_of(path, for_types=True) if name in MODULES]
+    return {name for line, name in named if not any(line == other and inner.startswith(f"{name}.") for other, inner in named)}
+
+
+def reachable(graph: dict[str, set[str]], module: str) -> set[str]:
+    """What a file imports, and what that imports in turn."""
+    seen: set[str] = set()
+    ahead = list(graph[module])
+    while ahead:
+        name = ahead.pop()
+        if name not in seen:
+            seen.add(name)
+            ahead += graph[name]
+    return seen
 
 
 def test_dissectors_know_only_the_vocabulary() -> None:

@@ -103,9 +103,9 @@ class Checking:
 
 def _check(source: Source, args: Namespace, sink: Sink) -> Tally:
     if args.jobs > 1:
-        from kshark.cli.pipelined import analysed  # multiprocessing, 15 ms
+        from kshark.cli import pipelined  # multiprocessing, 15 ms
 
-        checked = analysed(source, args)
+        checked = pipelined.checked(source, args, Checking)
     else:
         checking = Checking(args)
         for page in source:

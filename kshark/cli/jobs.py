@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from pickle import PickleBuffer
 from typing import TextIO
@@ -20,6 +20,9 @@ from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
 from kshark.parallel import Lookahead, Measure, Scheduler, Worker, WorkerPool
 from kshark.pipeline import Back, Options
+
+#: Makes, of options, the stream and the lines, what prints messages once it is told the topics' names.
+Printing = Callable[[Namespace, Sink, MessageLines | None], Callable[[TopicNames | None], Callable[[list[Message]], None]]]
 
 
 class Captured(io.TextIOWrapper):
@@ -51,9 +54,7 @@ class Captured(io.TextIOWrapper):
 class Pieces:
     """Prints messages to memory."""
 
-    def __init__(self, args: Namespace, stream: Captured, names: TopicNames | None, file: str | None) -> None:
-        from kshark.cli.read import printing
-
+    def __init__(self, args: Namespace, printing: Printing, stream: Captured, names: TopicNames | None, file: str | None) -> None:
         self._stream = stream
         sink = Sink(stream)
         self._lines = text_lines(args, sink, names)
@@ -95,11 +96,11 @@ def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> 
     return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
 
 
-def printed(source: Source, args: Namespace, sink: Sink) -> Generator[memoryview, None, None]:
-    """The messages of a capture as they are to be printed, batch by batch; counts the source's notes."""
+def printed(source: Source, args: Namespace, sink: Sink, printing: Printing) -> Generator[memoryview, None, None]:
+    """The messages of a capture as `printing` prints them, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
     lookahead = Lookahead(source.options, registry(args), _measure(lines, args))
-    make_worker = partial(_worker, args, source.options, Captured.like(sys.stdout), source.name if args.each else None)
+    make_worker = partial(_worker, args, printing, source.options, Captured.like(sys.stdout), source.name if args.each else None)
     with WorkerPool(args.jobs - 1, make_worker) as pool:
         scheduler = Scheduler(pool, make_worker(), lookahead, source.notes)
         for shown in scheduler.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
@@ -116,6 +117,6 @@ def _measure(lines: MessageLines | None, args: Namespace) -> Measure | None:
     return lambda message: lines.measure(message) if wanted.passes(message) else lines.widths
 
 
-def _worker(args: Namespace, options: Options, stream: partial[Captured], file: str | None) -> Worker:
+def _worker(args: Namespace, printing: Printing, options: Options, stream: partial[Captured], file: str | None) -> Worker:
     back = Back(options, registry(args))
-    return Worker(back, Pieces(args, stream(), back.names, file))
+    return Worker(back, Pieces(args, printing, stream(), back.names, file))

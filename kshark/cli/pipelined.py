@@ -7,31 +7,41 @@ sending bodies back takes as long.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kshark.analysis import APIS, Analyzer
 from kshark.cli.apis import registry
-from kshark.cli.check import Checked, Checking
 from kshark.cli.shown import Resting, display_filter
 from kshark.cli.source import Source, is_shown, print_notes
-from kshark.model import Finding
+from kshark.model import Event, Finding
 from kshark.output.notes import Notes
 from kshark.parallel import Forwarded, Forwarder, Receiver, WorkerPool, pipelined
 from kshark.pipeline import Back, Options
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
-class _Checking:
+
+class Checking(Protocol[T_co]):
+    """A check of one capture: takes its pages; `close` says what it found."""
+
+    def page(self, page: list[Event]) -> None: ...
+
+    def close(self) -> T_co: ...
+
+
+class _Checking(Generic[T]):
     """Decodes and analyses batches; None ends the capture."""
 
-    def __init__(self, args: Namespace, options: Options) -> None:
+    def __init__(self, checking: Callable[[Namespace], Checking[T]], args: Namespace, options: Options) -> None:
         self._receiver = Receiver()
         self._back = Back(options, registry(args))
-        self._checking = Checking(args)
+        self._checking = checking(args)
         self._notes = Notes()
 
-    def take(self, forwarded: Forwarded | None) -> tuple[Checked, Notes] | int:
+    def take(self, forwarded: Forwarded | None) -> tuple[T, Notes] | int:
         """The number of messages so far; at the end what was found."""
         if forwarded is None:
             return self._checking.close(), self._notes
@@ -41,20 +51,20 @@ class _Checking:
         return self._notes.messages
 
 
-def analysed(source: Source, args: Namespace) -> Checked:
-    """What a check finds in the capture."""
+def checked(source: Source, args: Namespace, checking: Callable[[Namespace], Checking[T]]) -> T:
+    """What the `checking` made in the other process finds in the capture."""
     forwarder = Forwarder()
 
     def items() -> Iterator[Forwarded | None]:
         yield from map(forwarder.pack, source.framed())
         yield None
 
-    with WorkerPool(1, partial(_Checking, args, source.options)) as pool:
+    with WorkerPool(1, partial(_Checking, checking, args, source.options)) as pool:
         for told in pipelined(pool, items()):
             if isinstance(told, tuple):
-                checked: Checked = told[0]
+                found: T = told[0]
                 source.notes = told[1]
-                return checked
+                return found
             source.notes.messages = told
     raise AssertionError("the last item is answered")
 

@@ -106,7 +106,7 @@ def _print(source: Source, args: Namespace, write: Print) -> None:
 def _print_of_many(source: Source, args: Namespace, sink: Sink) -> None:
     from kshark.cli.jobs import printed  # multiprocessing, 15 ms
 
-    with closing(printed(source, args, sink)) as batches:
+    with closing(printed(source, args, sink, printing)) as batches:
         for data in batches:
             sink.bytes(data)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.records import Batch, Record, RecordsField
 from kshark.tables.blocks import Row, Where
@@ -30,8 +31,8 @@ _PRODUCED: Final = _Place("topic_data", "partition_data", "name", "index", "reco
 _FETCHED: Final = _Place("responses", "partitions", "topic", "partition_index", "records")
 _SNAPSHOT: Final = _Place("topics", "partitions", "name", "index", "unaligned_records")
 #: Requests, and responses, that carry records, by API key.
-PRODUCE: Final[dict[Any, _Place]] = {0: _PRODUCED}
-FETCH: Final[dict[Any, _Place]] = {1: _FETCHED, 59: _SNAPSHOT, 78: _FETCHED}
+IN_REQUESTS: Final[dict[Any, _Place]] = {PRODUCE: _PRODUCED}
+IN_RESPONSES: Final[dict[Any, _Place]] = {FETCH: _FETCHED, FETCH_SNAPSHOT: _SNAPSHOT, SHARE_FETCH: _FETCHED}
 
 _IN_A_BATCH: Final = (
     "base_offset",
@@ -57,12 +58,12 @@ _batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
 def add_produced(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
     """Adds the batches of a request to `record_batches`, and to `records` where asked for."""
-    _add(held, names, where, request, PRODUCE[request.api_key])
+    _add(held, names, where, request, IN_REQUESTS[request.api_key])
 
 
 def add_fetched(held: Held, names: Names, where: Where, response: Message, exchange: Exchange) -> None:
     """Adds the batches of a response in the same way."""
-    _add(held, names, where, response, FETCH[response.api_key])
+    _add(held, names, where, response, IN_RESPONSES[response.api_key])
 
 
 def _add(held: Held, names: Names, where: Where, message: Message, place: _Place) -> None:

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kshark.api_keys import (
+    CONSUMER_GROUP_HEARTBEAT,
+    DELETE_SHARE_GROUP_STATE,
+    HEARTBEAT,
+    INITIALIZE_SHARE_GROUP_STATE,
+    READ_SHARE_GROUP_STATE,
+    READ_SHARE_GROUP_STATE_SUMMARY,
+    SHARE_GROUP_HEARTBEAT,
+    WRITE_SHARE_GROUP_STATE,
+)
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Where
 from kshark.tables.fields import partitions, value
@@ -11,10 +21,16 @@ from kshark.tables.held import Held
 from kshark.tables.names import Names
 
 #: Type of the group, and what is done with the state, by API key.
-HEARTBEATS: Final[dict[Any, str]] = {12: "classic", 68: "consumer", 76: "share"}
-SHARE_STATE: Final[dict[Any, str]] = {83: "initialize", 84: "read", 85: "write", 86: "delete", 87: "read_summary"}
+HEARTBEATS: Final[dict[Any, str]] = {HEARTBEAT: "classic", CONSUMER_GROUP_HEARTBEAT: "consumer", SHARE_GROUP_HEARTBEAT: "share"}
+SHARE_STATE: Final[dict[Any, str]] = {
+    INITIALIZE_SHARE_GROUP_STATE: "initialize",
+    READ_SHARE_GROUP_STATE: "read",
+    WRITE_SHARE_GROUP_STATE: "write",
+    DELETE_SHARE_GROUP_STATE: "delete",
+    READ_SHARE_GROUP_STATE_SUMMARY: "read_summary",
+}
 
-_READS: Final = (84, 87)
+_READS: Final = (READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY)
 
 
 def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:

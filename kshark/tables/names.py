@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kshark import limits
-from kshark.model import Message
+from kshark.api_keys import METADATA
+from kshark.model import Message, address_of
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.tables.fields import each, value
-
-METADATA: Final = 3
-_LOCAL: Final = {"localhost": "127.0.0.1"}
 
 
 class Node(NamedTuple):
@@ -46,8 +44,7 @@ class Names:
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
                 continue
-            address = _LOCAL.get(host, host)
-            self._nodes[f"[{address}]:{port}" if ":" in address else f"{address}:{port}"] = Node(node_id, f"{host}:{port}")
+            self._nodes[address_of(host, port)] = Node(node_id, f"{host}:{port}")
 
     def topic(self, topic_id: str | None) -> str | None:
         return self._topics.known.get(topic_id) if topic_id else None

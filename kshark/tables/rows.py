@@ -25,9 +25,9 @@ _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(share.APIS, share.add),
     **dict.fromkeys(groups.HEARTBEATS, groups.add_heartbeat),
     **dict.fromkeys(groups.SHARE_STATE, groups.add_share_state),
-    **dict.fromkeys(batches.PRODUCE, batches.add_produced),
+    **dict.fromkeys(batches.IN_REQUESTS, batches.add_produced),
 }
-_OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.FETCH, batches.add_fetched)
+_OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batches.add_fetched)
 
 
 class Rows:
