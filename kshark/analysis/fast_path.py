@@ -6,12 +6,17 @@ drawn up. The exact path comes to the same (`Analyzer(exact=True)` takes no othe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kshark.analysis.session_state import Branch, SessionState, State
 from kshark.analysis.steps import ACCEPTED, SUBSEQUENT, Step, next_epoch
 
 
-def is_plain(session: SessionState, step: Step) -> bool:
-    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was seen."""
+def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
+    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was seen.
+
+    `later` are requests that were sent before the step's answer.
+    """
     last, branches, overlapping = session.last, session.branches, session.overlapping
     return (
         step.reply is ACCEPTED
@@ -29,6 +34,8 @@ def is_plain(session: SessionState, step: Step) -> bool:
         and overlapping[0] is last
         and session.unanswered is None
         and last.end < step.packet
+        # No other connection was used before this step's answer.
+        and (not later or all(other.connection is step.connection for other in later))
         # Every byte was seen.
         and step.any_doubt is None
         and not session.broker.holes

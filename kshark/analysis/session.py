@@ -112,15 +112,12 @@ class ShareSessionRunner:
                     elif self._has_to_wait(head):
                         break
                 del queue[0]
-                if (
-                    not self._exact
-                    and is_plain(self.state, head)
-                    and not self._book.is_triggered(self.state, head)
-                    and self.listing.count(head)
-                ):
+                later = [item for item in self._steps() if item.packet < head.end] if queue else ()
+                plain = not self._exact and is_plain(self.state, head, later) and not self._book.is_triggered(self.state, head)
+                if plain and self.listing.count(head):
                     advance(self.state, head)
                 else:
-                    self._take(head, said)
+                    self._take(head, later, said)
             else:
                 del queue[0]
                 self._happened(head, said)
@@ -186,8 +183,7 @@ class ShareSessionRunner:
             case Blind(doubt=doubt):
                 self.state.lose_sight(doubt)
 
-    def _take(self, step: Step, said: list[Verdict]) -> None:
-        later = [item for item in self._steps() if item.packet < step.end] if self._queue else ()
+    def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
         now = situation(self.state, step, later)
         if step.refused:
             self._say(self._explain(now), said)
