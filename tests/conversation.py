@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import kshark
@@ -19,7 +20,9 @@ from dissectors.enums import ErrorCode
 from kshark.analysis import Analyzer
 from kshark.model import Event, Finding
 from kshark.pipeline import Engine, Options
+from kshark.registry import Registry
 from tests.packets import Packet, Tcp, Wire, batch
+from tests.rows import as_the_rows_say
 
 BROKER = "10.0.0.9:9092"
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
@@ -65,6 +68,11 @@ class Asked:
     def packet(self) -> int:
         """Where a finding at this exchange stands: the answer's last packet, else the request's."""
         return (self.answer_packets or self.packets)[-1]
+
+    @property
+    def sent(self) -> int:
+        """Where a finding stands that is about the request alone."""
+        return self.packets[-1]
 
     @property
     def all_packets(self) -> list[int]:
@@ -236,6 +244,12 @@ class Thinned:
         return self.rows
 
 
+@cache
+def registry() -> Registry:
+    """Looked up once: a folder of installed dissectors takes as long to search as a conversation to judge."""
+    return Registry()
+
+
 def events(talk: Conversation | Thinned, options: Options | None = None, batch_size: int = 1_000_000) -> list[Event]:
     """Everything the engine makes of the conversation's packets."""
     import numpy as np
@@ -246,27 +260,32 @@ def events(talk: Conversation | Thinned, options: Options | None = None, batch_s
         some = rows[at : at + batch_size]
         batches.append(batch([p for _, p in some]))
         batches[-1].number = np.array([n for n, _ in some], np.int64)
-    return [event for page in Engine(options).pages(batches) for event in page]
+    return [event for page in Engine(options, registry()).pages(batches) for event in page]
 
 
-def findings(talk: Conversation | Thinned) -> list[Finding]:
+def findings(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
     """What `kshark check` finds, in the order of packets."""
-    analyzer = Analyzer()
+    analyzer = Analyzer(exact=exact)
     found = [finding for event in events(talk) for finding in analyzer.feed(event)]
     found += analyzer.close()
-    return sorted(found, key=lambda finding: (finding.packet, finding.code))
+    return sorted(as_the_rows_say(found), key=lambda finding: (finding.packet, finding.code))
 
 
-def violation(code: str, at: Asked, blame: str | None = None, cause: str | None = None) -> Told:
-    return Told(code, "violation", at.packet, blame, cause)
+def violation(code: str, at: Asked | int, blame: str | None = None, cause: str | None = None) -> Told:
+    """`at` is the exchange, here and below, or the packet where the finding stands elsewhere than at the exchange's end."""
+    return Told(code, "violation", _packet(at), blame, cause)
 
 
-def unknown(code: str, at: Asked, because: str | None = None, cause: str | None = None) -> Told:
-    return Told(code, "unknown", at.packet, None, cause, because)
+def unknown(code: str, at: Asked | int, because: str | None = None, cause: str | None = None) -> Told:
+    return Told(code, "unknown", _packet(at), None, cause, because)
 
 
-def note(code: str, at: Asked, cause: str | None = None) -> Told:
-    return Told(code, "note", at.packet, None, cause)
+def note(code: str, at: Asked | int, cause: str | None = None) -> Told:
+    return Told(code, "note", _packet(at), None, cause)
+
+
+def _packet(at: Asked | int) -> int:
+    return at if isinstance(at, int) else at.packet
 
 
 INVALID_SHARE_SESSION_EPOCH = ErrorCode.INVALID_SHARE_SESSION_EPOCH

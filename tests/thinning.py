@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -18,7 +18,8 @@ from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import FIN, RST, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
 from kshark.pipeline import Engine, Options
-from kshark.registry import Registry
+from tests.conversation import registry
+from tests.rows import as_the_rows_say
 
 Mask = NDArray[np.bool_]
 SHARE_GROUP_HEARTBEAT = 76
@@ -227,14 +228,8 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
-@cache
-def _registry() -> Registry:
-    """Looked up once: a folder of installed dissectors takes as long to search as a conversation to judge."""
-    return Registry()
-
-
 def pages_of(batches: Iterable[PacketBatch], options: Options) -> Iterator[list[Event]]:
-    return Engine(options, _registry()).pages(batches)
+    return Engine(options, registry()).pages(batches)
 
 
 def events_of(batches: Iterable[PacketBatch]) -> Iterator[Event]:
@@ -248,7 +243,7 @@ def findings_of(whole: Whole, keep: Mask) -> list[Finding]:
 def findings_in(batches: Iterable[PacketBatch]) -> list[Finding]:
     analyzer = Analyzer()
     found = [finding for page in pages_of(batches, Options(records=False, bodies=APIS)) for finding in analyzer.page(page)]
-    return found + list(analyzer.close())
+    return as_the_rows_say([*found, *analyzer.close()])
 
 
 def accused(finding: Finding) -> Witness | None:

@@ -11,6 +11,7 @@ from typing import Final
 from dissectors.enums import ErrorCode
 from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import Rule
+from kshark.analysis.session import UNEXPLAINED
 from kshark.anomaly import Entry
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES, group_of, number_of
@@ -68,7 +69,9 @@ def _verdicts(rule: Rule) -> str:
     if not rule.accuses:
         return "always a note: no rule is broken" if "note" in rule.verdicts else "always unknown"
     note = ", a note where nobody broke a rule" if "note" in rule.verdicts else ""
-    return f"violation where the capture proves it{note}, else unknown"
+    unexplained = [other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)]
+    otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(unexplained)
+    return f"violation where the capture proves it{note}, else {otherwise}"
 
 
 def _facts(*facts: tuple[str, str]) -> Iterator[Line]:

@@ -1,7 +1,9 @@
 """Writes all golden files anew: look at the differences before they are committed."""
 
+from tests.analysis.rules.promises import SAID, sentences
 from tests.golden.writer import CAPTURES_TOLD, write
 
 for capture in CAPTURES_TOLD:
     write(capture)
     print(capture.name)
+SAID.write_text("".join(f"{line}\n" for line in sentences()))

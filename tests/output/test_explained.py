@@ -23,7 +23,7 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "An epoch beyond the one due: a request was counted that the broker never accepted.",
         "",
         "judges     a share session of a member with a broker (KIP-932)",
-        "verdict    violation where the capture proves it, else unknown",
+        "verdict    violation where the capture proves it, else EPOCH_REFUSED",
         "may blame  client",
         "causes     skip_ahead, skip_after_timeout",
         "exit code  1 on a violation",

@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
 from kshark.analysis.machines import SESSION
-from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.situation import Situation
 from kshark.analysis.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step
@@ -106,6 +106,7 @@ ROWS: Final = (
         code="DUPLICATE_MEMBER",
         text="Two connections use one member id, each with its own count.",
         source="KIP-932",
+        verdicts=EXPLAINS,
         causes=("two_writers", "reopened_elsewhere"),
         machine=SESSION,
         checks=(Check(two_writers, (SUBSEQUENT,), _REFUSED, order=40),),

@@ -9,7 +9,7 @@ from kshark.analysis.brokers import End
 from kshark.analysis.connections import Connection
 from kshark.analysis.machines import SESSION
 from kshark.analysis.releases import all_say
-from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import REPEATS
 from kshark.analysis.session_state import EndCause, SessionState
 from kshark.analysis.situation import ORDINARY, Situation, goes_on_from
@@ -183,6 +183,7 @@ SESSION_NOT_CLOSED: Final = Rule(
     source="Kafka: ShareConsumeRequestManager",
     blame=(),
     verdicts=NOTES,
+    at="end",
     machine=SESSION,
 )
 SESSIONS_FORGOTTEN: Final = Rule(
@@ -192,6 +193,7 @@ SESSIONS_FORGOTTEN: Final = Rule(
     source="",
     blame=(),
     verdicts=NOTES,
+    at="request",
     machine=SESSION,
 )
 ROWS: Final = (
@@ -201,7 +203,7 @@ ROWS: Final = (
         code="USE_AFTER_FINAL",
         text="The session was closed by epoch -1 and is used again.",
         source="KIP-932",
-        verdicts=NOTES_TOO,
+        verdicts=(*EXPLAINS, *NOTES),
         causes=("final_epoch",),
         machine=SESSION,
         checks=(Check(used_after_final, _IN_A_SESSION, _NOT_FOUND, order=120),),

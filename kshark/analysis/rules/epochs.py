@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.machines import SESSION
-from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import NOT_DUE
 from kshark.analysis.situation import Situation
 from kshark.analysis.steps import (
@@ -148,6 +148,7 @@ ROWS: Final = (
         text="The epoch that was just used, again: the same request twice.",
         source="KIP-932; Kafka: SharePartitionManager",
         blame=("client", "network"),
+        verdicts=EXPLAINS,
         causes=("replay",),
         machine=SESSION,
         checks=(Check(replayed, (SUBSEQUENT,), _REFUSED, order=80),),
@@ -157,6 +158,7 @@ ROWS: Final = (
         code="EPOCH_STALE",
         text="An epoch from before the one that was just used.",
         source="KIP-932; Kafka: SharePartitionManager",
+        verdicts=EXPLAINS,
         causes=("stale",),
         machine=SESSION,
         checks=(Check(went_back, (SUBSEQUENT,), _REFUSED, order=90),),
@@ -166,6 +168,7 @@ ROWS: Final = (
         code="EPOCH_SKIP_AHEAD",
         text="An epoch beyond the one due: a request was counted that the broker never accepted.",
         source="KIP-932; Kafka: ShareSessionHandler",
+        verdicts=EXPLAINS,
         causes=("skip_ahead", "skip_after_timeout"),
         machine=SESSION,
         checks=(Check(skipped_ahead, (SUBSEQUENT,), _REFUSED, order=100),),
@@ -175,6 +178,7 @@ ROWS: Final = (
         code="EPOCH_WRAP_ERROR",
         text="After 2147483647 the next epoch is 1, and another one came.",
         source="Kafka: ShareRequestMetadata.nextEpoch",
+        verdicts=EXPLAINS,
         causes=("wrap",),
         machine=SESSION,
         checks=(Check(wrapped, (SUBSEQUENT,), _REFUSED, order=70),),
@@ -184,6 +188,7 @@ ROWS: Final = (
         code="EPOCH_NEGATIVE",
         text="An epoch below -1.",
         source="Kafka: SharePartitionManager",
+        verdicts=EXPLAINS,
         causes=("negative",),
         machine=SESSION,
         checks=(Check(negative, (NEGATIVE,), REFUSALS, order=10),),
@@ -193,6 +198,7 @@ ROWS: Final = (
         code="ACK_WITH_INITIAL_EPOCH",
         text="A ShareAcknowledge cannot open a session.",
         source="Kafka: SharePartitionManager.acknowledgeSessionUpdate",
+        verdicts=EXPLAINS,
         causes=("ack_epoch_zero",),
         machine=SESSION,
         checks=(Check(acknowledged_at_zero, (INITIAL,), _REFUSED, order=20),),
@@ -212,6 +218,7 @@ ROWS: Final = (
         text="The broker refused the epoch that was due.",
         source="KIP-932",
         blame=("broker",),
+        verdicts=EXPLAINS,
         causes=("broker_anomaly",),
         machine=SESSION,
         checks=(Check(rejected_what_is_never_compared, (INITIAL, FINAL), _REFUSED, order=110),),
@@ -221,6 +228,7 @@ ROWS: Final = (
         code="ADVANCED_AFTER_ERROR",
         text="A request refused before it reached the session was counted all the same.",
         source="Kafka: ShareSessionHandler",
+        verdicts=EXPLAINS,
         causes=("skip_after_error",),
         machine=SESSION,
         checks=(Check(counted_an_error, (SUBSEQUENT,), _REFUSED, order=50),),
@@ -230,6 +238,7 @@ ROWS: Final = (
         code="TWO_COUNTERS",
         text="Fetches and acknowledgements are counted apart; they share one epoch.",
         source="KIP-932",
+        verdicts=EXPLAINS,
         causes=("two_counters",),
         machine=SESSION,
         checks=(Check(counted_apart, replies=_REFUSED, order=60),),

@@ -14,14 +14,17 @@ from kshark.anomaly import Blame
 from kshark.conditions import Condition
 
 Verdict = Literal["violation", "unknown", "note"]
-#: Where a finding stands: at the request that breaks the rule, or at the answer that shows it.
-At = Literal["request", "answer"]
+#: Where a finding stands: at the request that breaks the rule, at the answer that shows it (what explains a refusal always does), or where
+#: the client let go of its session: at its FIN, or the heartbeat by which it left.
+At = Literal["request", "answer", "end"]
 KINDS: Final = tuple(Kind)
 REPLIES: Final = tuple(Reply)
 #: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
 ACCUSES: Final[tuple[Verdict, ...]] = ("violation", "unknown")
 NOTES_TOO: Final[tuple[Verdict, ...]] = ("violation", "unknown", "note")
 NOTES: Final[tuple[Verdict, ...]] = ("note",)
+#: What one comes to that explains a refusal: what the capture cannot prove is no explanation, and the refusal stays unexplained.
+EXPLAINS: Final[tuple[Verdict, ...]] = ("violation",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,97 @@
+"""Promises of kshark.analysis.rules.connections: one session on several connections."""
+
+from __future__ import annotations
+
+from tests.analysis.rules.promises.promise import Said, promise
+from tests.analysis.talks import handed, opened
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, note, unknown, violation
+
+
+@promise
+def a_session_is_used_on_another_connection() -> Said:
+    talk = Conversation()
+    crossed = opened(talk).on(talk.connection()).share_fetch(1).answered()
+    return talk, [note("SESSION_CROSS_CONNECTION", crossed)]
+
+
+@promise
+def two_connections_count() -> Said:
+    talk = Conversation()
+    a = opened(talk)
+    crossed = a.on(talk.connection(host="10.0.0.2")).share_fetch(1).answered()
+    wrong = a.share_fetch(1).answered(INVALID_SHARE_SESSION_EPOCH)
+    return talk, [
+        note("SESSION_CROSS_CONNECTION", crossed),
+        violation("DUPLICATE_MEMBER", wrong, blame="client", cause="two_writers"),
+    ]
+
+
+@promise
+def another_connection_reopens_the_session() -> Said:
+    talk = Conversation()
+    a = opened(talk, 3)
+    again = a.on(talk.connection()).share_fetch(0).answered()
+    wrong = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
+    return talk, [
+        note("SESSION_REOPEN", again),
+        violation("DUPLICATE_MEMBER", wrong, blame="client", cause="reopened_elsewhere"),
+    ]
+
+
+@promise
+def a_waiting_fetch_is_overtaken() -> Said:
+    talk = Conversation()
+    a = opened(talk)
+    waiting = a.share_fetch(1)
+    ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
+    waiting.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(-1).answered()
+    return talk, [
+        violation("CONCURRENT_SESSION_REQUESTS", ahead.sent, blame="client"),
+        note("SESSION_CROSS_CONNECTION", ahead),
+        violation("FETCH_OVERTAKEN", waiting, blame="client", cause="overtaken"),
+    ]
+
+
+@promise
+def a_waiting_fetch_may_have_been_overtaken() -> Said:
+    """Its connection is never heard of again, and where its session began was not seen."""
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    waiting = a.share_fetch(1)
+    ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
+    waiting.answered(responses=handed((0, 5, 9)))
+    return talk, [
+        unknown("CONCURRENT_SESSION_REQUESTS", ahead.sent, because="end_not_seen"),
+        unknown("FETCH_OVERTAKEN", waiting, because="beginning_not_seen"),
+    ]
+
+
+@promise
+def an_overtaken_fetch_is_answered_with_records() -> Said:
+    talk = Conversation()
+    a = opened(talk)
+    waiting = a.share_fetch(1)
+    ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
+    waiting.answered(responses=handed((0, 5, 9)))
+    a.share_fetch(3).answered()
+    return talk, [
+        violation("CONCURRENT_SESSION_REQUESTS", ahead.sent, blame="client"),
+        note("SESSION_CROSS_CONNECTION", ahead),
+        violation("FETCH_OVERTAKEN", waiting, blame="client"),
+    ]
+
+
+@promise
+def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
+    talk = Conversation()
+    a = opened(talk, 1)
+    first = a.share_acknowledge(2, [(0, 0, 1)])
+    other = a.on(talk.connection()).share_acknowledge(2, [(1, 1, 1)]).answered()
+    first.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(-1).answered()
+    return talk, [
+        violation("CONCURRENT_SESSION_REQUESTS", other.sent, blame="client"),
+        note("SESSION_CROSS_CONNECTION", other),
+        violation("FETCH_OVERTAKEN", first, blame="client", cause="concurrent_requests"),
+    ]

@@ -1,0 +1,51 @@
+"""Promises of kshark.analysis.rules.requests: mistakes that one exchange shows."""
+
+from __future__ import annotations
+
+from tests.analysis.rules.promises.promise import Said, promise
+from tests.analysis.talks import INVALID_REQUEST, opened, stranger
+from tests.conversation import Conversation, Member, unknown, violation
+
+
+@promise
+def an_opening_fetch_acknowledges() -> Said:
+    talk = Conversation()
+    wrong = talk.member("a").share_fetch(0, [0], acks=[(0, 4, 1)]).answered(INVALID_REQUEST)
+    return talk, [violation("ACK_IN_INITIAL_FETCH", wrong, blame="client")]
+
+
+@promise
+def an_opening_fetch_may_acknowledge() -> Said:
+    talk = Conversation()
+    wrong = stranger(talk).share_fetch(0, [0], acks=[(0, 4, 1)]).answered(INVALID_REQUEST)
+    return talk, [unknown("ACK_IN_INITIAL_FETCH", wrong, because="resync")]
+
+
+@promise
+def a_closing_fetch_lists_partitions() -> Said:
+    talk = Conversation()
+    wrong = opened(talk).share_fetch(-1, [0, 1]).answered()
+    return talk, [violation("FINAL_WITH_PAYLOAD", wrong.sent, blame="client")]
+
+
+@promise
+def a_closing_fetch_may_list_partitions() -> Said:
+    talk = Conversation()
+    wrong = stranger(talk).share_fetch(-1, [0, 1]).answered()
+    return talk, [unknown("FINAL_WITH_PAYLOAD", wrong.sent, because="resync")]
+
+
+@promise
+def a_member_id_is_too_long() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    long = Member(a.connection, "g", "x" * 37)
+    asked = [long.share_fetch(0).answered(INVALID_REQUEST), long.heartbeat(0).answered(INVALID_REQUEST)]
+    return talk, [violation("MEMBER_ID_INVALID", wrong, blame="client") for wrong in asked]
+
+
+@promise
+def a_member_id_may_be_too_long() -> Said:
+    talk = Conversation()
+    wrong = Member(stranger(talk).connection, "g", "x" * 37).share_fetch(0).answered(INVALID_REQUEST)
+    return talk, [unknown("MEMBER_ID_INVALID", wrong, because="resync")]
