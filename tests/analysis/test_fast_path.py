@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 import pytest
 
-from kshark.analysis import Analyzer, ShareSession
+from kshark.analysis import Analyzer, ShareSession, session
 from kshark.analysis.fast_path import advance
+from kshark.analysis.session_state import SessionState
+from kshark.analysis.steps import Step
 from kshark.model import Event, Finding
 from tests.analysis.talks import opened
 from tests.conversation import Conversation, events
@@ -35,20 +35,17 @@ def said_one_by_one(happened: list[Event]) -> tuple[list[Finding], dict[str, obj
     return found, analyzer.summary(), analyzer.sessions()
 
 
-def fast_paths(happened: list[Event], *, exact: bool) -> int:
+def fast_paths(happened: list[Event], monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> int:
     """How many steps took it."""
-    taken = 0
+    taken: list[Step] = []
 
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal taken
-        taken += event == "call" and frame.f_code is advance.__code__
+    def counted(state: SessionState, step: Step) -> None:
+        taken.append(step)
+        advance(state, step)
 
-    sys.setprofile(count)
-    try:
-        said(happened, exact=exact)
-    finally:
-        sys.setprofile(None)
-    return taken
+    monkeypatch.setattr(session, "advance", counted)
+    said(happened, exact=exact)
+    return len(taken)
 
 
 @pytest.mark.parametrize("capture", SHARING, ids=lambda path: path.stem)
@@ -60,9 +57,9 @@ def test_both_paths_say_the_same(capture: Path) -> None:
         assert said(happened, exact=False) == said(happened, exact=True) == said_one_by_one(happened), way
 
 
-def test_a_healthy_session_takes_the_fast_path() -> None:
+def test_a_healthy_session_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = Conversation()
     opened(talk, upto=9)
     happened = events(talk)
-    assert fast_paths(happened, exact=False) == 9
-    assert fast_paths(happened, exact=True) == 0
+    assert fast_paths(happened, monkeypatch, exact=False) == 9
+    assert fast_paths(happened, monkeypatch, exact=True) == 0

@@ -23,22 +23,6 @@ def test_a_client_opens_a_new_session_after_a_refusal() -> None:
     assert verdicts(talk, "NO_RECOVERY") == []
 
 
-def test_a_client_goes_on_after_a_refusal() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
-    again = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
-    assert verdicts(talk, "NO_RECOVERY") == [("violation", None, at(again))]
-
-
-def test_the_epoch_that_was_due_may_be_that_of_a_session_opened_unseen() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    a.share_fetch(5).answered(INVALID_SHARE_SESSION_EPOCH)
-    accepted = a.share_fetch(2).answered()
-    assert verdicts(talk, "NO_RECOVERY") == [("unknown", "hidden_traffic", at(accepted))]
-
-
 def test_a_new_session_opened_unseen_would_explain_epoch_one() -> None:
     talk = Conversation()
     a = opened(talk)
@@ -90,23 +74,6 @@ def test_what_came_between_was_missed() -> None:
         a.share_fetch(epoch).answered()
     thinned = talk.without_packets(missed.all_packets)
     assert [verdict for verdict, _, _ in verdicts(thinned, "NO_RECOVERY") if verdict == "violation"] == []
-
-
-def test_a_session_is_reopened() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    talk.pause(1)
-    again = a.share_fetch(0).answered()
-    assert findings(talk) == [note("SESSION_REOPEN", again)]
-
-
-def test_sessions_are_opened_without_a_pause() -> None:
-    talk = Conversation()
-    a = opened(talk)
-    a.share_fetch(0).answered()
-    third = a.share_fetch(0).answered()
-    fourth = a.share_fetch(0).answered()
-    assert verdicts(talk, "REOPEN_HOT_LOOP") == [("violation", None, at(third)), ("violation", None, at(fourth))]
 
 
 def test_sessions_are_opened_with_a_pause() -> None:

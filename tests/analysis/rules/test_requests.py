@@ -14,23 +14,10 @@ def only(talk: Conversation, code: str) -> list[tuple[str, int]]:
     return [(found.verdict, found.packet) for found in findings(talk) if found.code == code]
 
 
-def test_an_opening_fetch_acknowledges() -> None:
-    talk = Conversation()
-    wrong = talk.member("a").share_fetch(0, [0], acks=[(0, 4, 1)]).answered(INVALID_REQUEST)
-    assert findings(talk) == [violation("ACK_IN_INITIAL_FETCH", wrong, blame="client")]
-
-
 def test_brokers_before_4_1_took_that() -> None:
     talk = Conversation(release="4.0")
     talk.member("a").share_fetch(0, [0], acks=[(0, 4, 1)], version=0).answered()
     assert findings(talk) == []
-
-
-def test_a_closing_fetch_lists_partitions() -> None:
-    talk = Conversation()
-    a = opened(talk)
-    wrong = a.share_fetch(-1, [0, 1]).answered()
-    assert only(talk, "FINAL_WITH_PAYLOAD") == [("violation", wrong.packets[-1])]
 
 
 @pytest.mark.parametrize("request_", [{"partitions": [0], "acks": [(0, 4, 1)]}, {"forget": [0]}, {}])

@@ -36,15 +36,6 @@ def test_a_final_epoch_without_an_answer_is_no_proof() -> None:
     assert caused(talk) == [unknown("SESSION_UNKNOWN", after, because="unanswered", cause="unknown")]
 
 
-def test_a_session_is_lost_in_a_failed_reopen() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    twice = a.share_fetch(0, [0, 0]).answered(UNKNOWN_SERVER_ERROR)
-    after = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    said = [(found.verdict, found.packet, found.cause) for found in findings(talk) if found.code == "DUPLICATE_PARTITION_ENTRY"]
-    assert said == [("violation", twice.packets[-1], None), ("violation", after.packet, "failed_reopen")]
-
-
 @pytest.mark.parametrize("release", ["4.1", "4.2"])
 def test_a_session_ends_with_the_connection_that_opened_it(release: str) -> None:
     talk = Conversation(release=release)
@@ -92,16 +83,6 @@ def test_a_session_survives_its_connection_where_the_broker_says_so() -> None:
     assert ("BROKER_ACCEPTED_WRONG_EPOCH", "unknown") not in codes(talk)
 
 
-def test_a_reopened_session_dies_with_the_old_connection_in_4_1() -> None:
-    talk = Conversation(release="4.1")
-    a = opened(talk, 1)
-    b = a.on(talk.connection())
-    b.share_fetch(0).answered()
-    a.connection.close()
-    killed = b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [violation("SESSION_KILLED_BY_OLD_CONNECTION", killed, blame="broker", cause="old_connection_closed")]
-
-
 @pytest.mark.parametrize(("release", "because"), [("4.2", "hidden_traffic"), (None, "release_unknown")])
 def test_a_broker_is_not_blamed_for_that_where_its_release_is_another_or_unknown(release: str | None, because: str) -> None:
     talk = Conversation(release=release)
@@ -122,29 +103,12 @@ def test_the_broker_restarts_and_closes_every_connection() -> None:
     assert caused(talk) == [note("SESSION_UNKNOWN", lost, cause="broker_restart")]
 
 
-def test_the_broker_is_down_for_a_while() -> None:
-    talk = Conversation(release="4.0")
-    a = opened(talk, 1)
-    a.connection.reset()
-    broker_refuses(talk)
-    lost = a.on(talk.connection()).share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [note("SESSION_UNKNOWN", lost, cause="broker_restart")]
-
-
 def test_one_closed_connection_is_no_restart() -> None:
     talk = Conversation(release="4.0")
     a, _ = opened(talk, 1), opened(talk, 1, name="b")
     broker_closes(a.connection)
     lost = a.on(talk.connection()).share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
     assert caused(talk) == [unknown("SESSION_UNKNOWN", lost, because="hidden_traffic")]
-
-
-def test_an_idle_session_gives_way_in_4_0() -> None:
-    talk = Conversation(release="4.0")
-    a = opened(talk, 1)
-    talk.pause(121)
-    lost = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    assert caused(talk) == [note("SESSION_UNKNOWN", lost, cause="evicted")]
 
 
 @pytest.mark.parametrize("release", ["4.1", "4.2", None])
@@ -154,17 +118,6 @@ def test_no_idle_session_gives_way_later(release: str | None) -> None:
     talk.pause(121)
     lost = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
     assert caused(talk) == [unknown("SESSION_UNKNOWN", lost, because="hidden_traffic")]
-
-
-def test_there_is_no_room_for_a_session() -> None:
-    talk = Conversation()
-    a = talk.member("a")
-    full = a.share_fetch(0).answered(SHARE_SESSION_LIMIT_REACHED)
-    after = a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert [f for f in findings(talk) if f.code != "NO_RECOVERY"] == [
-        note("SESSION_LIMIT", full),
-        note("SESSION_UNKNOWN", after, cause="session_limit"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -180,18 +133,6 @@ def test_an_opening_is_answered_that_there_is_no_session(release: str | None, to
     talk.member("a").share_fetch(0).answered(SHARE_SESSION_NOT_FOUND)
     (found,) = findings(talk)
     assert (found.code, (found.verdict, found.cause, found.unknown_because, found.blame)) == ("SESSION_UNKNOWN", told)
-
-
-def test_an_acknowledgement_that_cannot_open_is_answered_that_there_is_no_session() -> None:
-    talk = Conversation()
-    odd = talk.member("a").share_acknowledge(0).answered(SHARE_SESSION_NOT_FOUND)
-    assert findings(talk) == [violation("SESSION_UNKNOWN", odd, blame="broker", cause="broker_anomaly")]
-
-
-def test_a_member_never_opened_a_session() -> None:
-    talk = Conversation()
-    wrong = talk.member("a").share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    assert findings(talk) == [note("SESSION_UNKNOWN", wrong, cause="never_opened")]
 
 
 def test_a_member_older_than_the_capture_may_have_opened_one() -> None:
@@ -219,13 +160,6 @@ def test_an_opening_without_an_answer_may_have_failed() -> None:
     a.share_fetch(0)
     wrong = a.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     assert findings(talk) == [unknown("SESSION_UNKNOWN", wrong, because="unanswered", cause="unknown")]
-
-
-def test_a_session_is_gone_and_nothing_tells_why() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    gone = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    assert findings(talk) == [unknown("SESSION_UNKNOWN", gone, because="hidden_traffic", cause="unknown")]
 
 
 def test_what_took_the_session_stays_the_cause_until_a_new_one_is_opened() -> None:

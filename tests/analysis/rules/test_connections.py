@@ -1,0 +1,119 @@
+"""One session, several connections: who overtakes whom, who writes, and what is nobody's fault."""
+
+from __future__ import annotations
+
+from tests.analysis.talks import caused, codes, opened
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    findings,
+    note,
+    unknown,
+    violation,
+)
+
+
+def test_without_what_was_before_it_may_have_been_a_replay() -> None:
+    talk = Conversation()
+    a = talk.member("a", connection=talk.connection(from_syn=False, introduced=False), joined=False)
+    b = a.on(talk.connection())
+    waiting = a.share_fetch(1)
+    b.share_acknowledge(2, [(0, 4, 1)]).answered()
+    waiting.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert caused(talk) == [unknown("EPOCH_REFUSED", waiting, because="beginning_not_seen")]
+
+
+def test_a_waiting_fetch_whose_session_was_replaced_or_closed_is_answered_and_nothing_is_wrong_with_that() -> None:
+    for epoch in (0, -1):
+        talk = Conversation()
+        a = opened(talk)
+        b = a.on(talk.connection())
+        waiting = a.share_fetch(1)
+        b.share_fetch(epoch).answered()
+        waiting.answered()
+        assert caused(talk) == []
+        assert all(finding.blame != "broker" for finding in findings(talk))
+
+
+def test_the_first_connection_may_have_been_given_up_already() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    b = a.on(talk.connection())
+    waiting = a.share_fetch(1)
+    b.share_fetch(0).answered()
+    waiting.answered()
+    a.connection.reset()
+    concurrent = [finding for finding in findings(talk) if finding.code == "CONCURRENT_SESSION_REQUESTS"]
+    assert [(finding.verdict, finding.unknown_because) for finding in concurrent] == [("unknown", "end_not_seen")]
+
+
+def test_a_client_that_gave_up_and_reconnected_is_not_concurrent() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(1)
+    a.connection.close()
+    a.on(talk.connection()).share_fetch(0).answered()
+    assert "CONCURRENT_SESSION_REQUESTS" not in dict(codes(talk))
+
+
+def test_pipelined_requests_on_one_connection_are_handled_in_order() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    waiting = [a.share_fetch(1), a.share_acknowledge(2, [(0, 0, 1)]), a.share_fetch(3)]
+    for request in waiting:
+        request.answered()
+    assert findings(talk) == []
+
+
+def test_a_session_is_used_on_a_second_connection() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    b = a.on(talk.connection())
+    crossed = b.share_fetch(1).answered()
+    b.share_fetch(2).answered()
+    assert findings(talk) == [note("SESSION_CROSS_CONNECTION", crossed)]
+
+
+def test_a_reconnected_client_is_no_second_writer() -> None:
+    talk = Conversation()
+    a = opened(talk, 2)
+    b = a.on(talk.connection())
+    wrong = b.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert caused(talk) == [violation("EPOCH_REPLAY", wrong, blame="client", cause="replay")]
+
+
+def test_the_other_writer_was_missed() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    b = a.on(talk.connection(host="10.0.0.2"))
+    other = b.share_fetch(1).answered()
+    wrong = a.share_fetch(1).answered(INVALID_SHARE_SESSION_EPOCH)
+    unseen = talk.without_packets([n for n, p in talk.packets() if b"\x0a\x00\x00\x02" in p.data[26:34]])
+    assert other.packets[0] not in dict(unseen.packets())
+    assert caused(unseen) == [unknown("EPOCH_REFUSED", wrong, because="hidden_traffic")]
+
+
+def test_two_members_on_one_connection_do_not_meet() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    b = talk.member("b", connection=a.connection)
+    b.share_fetch(0).answered()
+    a.share_fetch(1).answered()
+    b.share_fetch(1).answered()
+    assert findings(talk) == []
+
+
+def test_a_session_with_each_broker() -> None:
+    talk = Conversation()
+    a = opened(talk, 2)
+    other = a.on(talk.connection(broker="10.0.0.8:9092"))
+    other.share_fetch(0).answered()
+    other.share_fetch(1).answered()
+    a.share_fetch(3).answered()
+    lost = other.share_fetch(5).answered(INVALID_SHARE_SESSION_EPOCH)
+    gone = a.on(talk.connection(broker="10.0.0.7:9092")).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    assert caused(talk) == [
+        violation("EPOCH_SKIP_AHEAD", lost, cause="skip_ahead"),
+        unknown("SESSION_UNKNOWN", gone, because="hidden_traffic"),
+    ]
