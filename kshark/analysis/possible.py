@@ -140,12 +140,12 @@ def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
 # -- requests that are open at the same time
 
 
-def _overtaker(step: Step, rivals: Iterable[Step]) -> Step | None:
+def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
     """The request on another connection that moved the session on while this fetch waited.
 
     Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out.
     """
-    if not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
+    if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
     follows = (
         other

@@ -1,4 +1,6 @@
-"""Plain objects of the analysis, as short as tests want them: no packet, no byte. Times are a millisecond a packet, as on tests.packets.Wire."""
+"""Plain objects of the analysis, as short as tests want them: no packet, no byte.
+
+Times are a millisecond a packet, as on tests.packets.Wire."""
 
 from __future__ import annotations
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.talks import (
-    SHARE_SESSION_LIMIT_REACHED,
-    UNKNOWN_SERVER_ERROR,
     broker_closes,
-    broker_refuses,
     caused,
     codes,
     opened,

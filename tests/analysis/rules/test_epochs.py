@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
-    SHARE_SESSION_NOT_FOUND,
     Conversation,
     Member,
     findings,
