@@ -240,8 +240,8 @@ def findings_of(whole: Whole, keep: Mask) -> list[Finding]:
     return findings_in(whole.thinned(keep))
 
 
-def findings_in(batches: Iterable[PacketBatch]) -> list[Finding]:
-    analyzer = Analyzer()
+def findings_in(batches: Iterable[PacketBatch], *, exact: bool = False) -> list[Finding]:
+    analyzer = Analyzer(exact=exact)
     found = [finding for page in pages_of(batches, Options(records=False, bodies=APIS)) for finding in analyzer.page(page)]
     return as_the_rows_say([*found, *analyzer.close()])
 

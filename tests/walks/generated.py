@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kshark.model import ACK, FIN
-from tests.conversation import Asked, Connection, Conversation, Member
+from tests.conversation import TOPIC, Asked, Connection, Conversation, Member
 from tests.walks.broker import NO_ROOM, NONE, NOT_FOUND, WRONG_EPOCH, Answer, Broker, Key, Request, Session
 
 BROKERS: Final = ("10.0.0.8:9092", "10.0.0.9:9092")
@@ -19,6 +19,10 @@ MEMBERS: Final = (("g", "a"), ("g", "b"), ("h", "c"))
 GROUP_AUTHORIZATION_FAILED: Final = 30
 #: What requests that were open at the same time may be called.
 CROSSED: Final = frozenset({"concurrent_requests", "overtaken", "two_writers", "reopened_elsewhere"})
+
+#: What a fetch is answered with that got records.
+_ACQUIRED: Final = [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}]
+RECORDS: Final = {"responses": [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acquired_records": _ACQUIRED, "records": b""}]}]}
 
 
 class Act(NamedTuple):
@@ -72,11 +76,11 @@ class Line:
 class Talk:
     """The conversation that a script makes."""
 
-    def __init__(self, script: list[Act], *, release: str = "4.2", room: int = 2000, joined: int = 3) -> None:
-        """The first `joined` members join their groups where the capture shows it."""
+    def __init__(self, script: list[Act], *, release: str = "4.2", room: int = 2000, joined: int = 3, lenient: bool = False) -> None:
+        """The first `joined` members join their groups where the capture shows it. `lenient`: overtaken fetches get their records (4.3)."""
         self.wire = Conversation(release=release)
         self.steps: list[Step] = []
-        self._release, self._joined = release, joined
+        self._joined, self._lenient = joined, lenient
         self._brokers = [Broker(release, room) for _ in BROKERS]
         #: The member that each client end belongs to.
         self.owners: dict[str, Key] = {}
@@ -169,9 +173,10 @@ class Talk:
             if step.answer is None:
                 self._take(act, step)
             assert step.answer is not None
-            if step.answer.error == NONE and step.session is not None and self._moved_on(act, step):
+            overtaken = step.answer.error == NONE and step.session is not None and self._moved_on(act, step)
+            if overtaken and not self._lenient:
                 step.answer = Answer(WRONG_EPOCH, CROSSED)
-            step.asked.answered(step.answer.error)
+            step.asked.answered(step.answer.error, **(RECORDS if overtaken and self._lenient else {}))
             self._settle(act, step)
 
     def _moved_on(self, act: Act, step: Step) -> bool:

@@ -6,11 +6,12 @@ import pytest
 
 from kshark.model import Finding
 from tests.analysis.talks import UNKNOWN_SERVER_ERROR, caused
-from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
 from tests.packets import batch
 from tests.shared import CAPTURES
 from tests.thinning import Whole, added, findings_in
 from tests.walks.damage import arranged, joined, merged_with_a_copy
+from tests.walks.generated import Act, Talk
 
 OTHER_BROKER = "10.0.0.8:9092"
 
@@ -71,6 +72,27 @@ def test_of_two_connections_that_end_together_the_one_not_seen_took_the_session(
     a.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     assert accused(talk) == []
     assert accused(talk.without_packets([unseen])) == []
+
+
+def test_a_fetch_that_was_overtaken_and_got_its_records_all_the_same() -> None:
+    talk = Talk([Act("fetch"), Act("fetch"), Act("wait"), Act("acknowledge", line=1), Act("answer")], lenient=True)
+    overtaken = talk.steps[2].asked
+    for exact in (False, True):
+        found = findings_in([batch(talk.wire.wire.packets)], exact=exact)
+        assert [(it.code, it.packet) for it in found if it.verdict == "violation"] == [("FETCH_OVERTAKEN", overtaken.packet)], exact
+
+
+def test_an_answer_that_the_capture_does_not_hold_is_not_lost_by_the_network() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0).answered()
+    a.share_fetch(1).answered()
+    b = a.on(talk.connection())
+    b.share_fetch(2).answered()
+    a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    ports = (9092).to_bytes(2) + int(b.connection.tcp.source.rpartition(":")[2]).to_bytes(2)  # of what the broker sends there
+    unseen = [number for number, packet in talk.packets() if packet.data[34:38] == ports]
+    assert added(findings(talk), findings(talk.without_packets(unseen))) == []
 
 
 def test_neighbours_whose_times_say_otherwise_were_not_open_at_once() -> None:
