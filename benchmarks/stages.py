@@ -99,7 +99,7 @@ class Reading:
         """The stages behind framing, as `read -T json` takes them."""
         timed = self.clock.timed
         pages = [page for event in found for page in timed("exchange", _listed, exchange.feed, event)]
-        pages += timed("exchange", _listed, exchange.turn)
+        pages += timed("exchange", _listed, exchange.flush)
         for page in pages:
             shown = timed("embedded", embedding.open, page)
             messages = [event for event in shown if isinstance(event, Message)]

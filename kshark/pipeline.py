@@ -1,4 +1,4 @@
-"""The way of the data, joined: packets in, one time line of messages and everything else worth knowing out."""
+"""The stages joined: packets in, one time line of messages and everything else worth knowing out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kshark.exchange import Decoders, ExchangeStage, Standing
+from kshark.exchange import Decoders, ExchangeStage, FlowState
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Event, Flow, PacketBatch, Weird
@@ -25,10 +25,9 @@ class Options:
     """What the consumer asks for; what nobody looks at is not read.
 
     `records`: open record batches, or their headers only, or leave `{"size": n}`. `payload`: keys, values and header values of records,
-    or their sizes.
-    `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever they look like.
-    `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for who shows bodies.
-    `exact`: no stage takes its fast way; the events are the same (tests hold the two together).
+    or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka
+    whatever their bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic
+    names, for consumers that show bodies. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -67,14 +66,14 @@ class Front:
 
 
 class Back:
-    """The stages for which connections are apart: batches of the time line to pages, lists of events with their messages decoded."""
+    """The stages that treat connections separately: batches of the time line to pages, lists of events with their messages decoded."""
 
     def __init__(self, options: Options, registry: Registry) -> None:
         records = make_reader(options.records, options.payload, exact=options.exact)
         self._exchange = ExchangeStage(Decoders(registry, records, options.bodies, exact=options.exact), records)
         self.embedding: Embedding | None = None
         if options.embedded:
-            from kshark.embedded import Embedding  # what nobody shows is not even imported
+            from kshark.embedded import Embedding  # imported only by consumers that show bodies
 
             self.embedding = Embedding(registry, records)
 
@@ -83,9 +82,9 @@ class Back:
         """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
         return None if self.embedding is None else self.embedding.names
 
-    def resume(self, standings: Iterable[tuple[Flow, Standing]]) -> None:
-        """The frames before were decoded elsewhere; these connections go on from where they stand, all others are new."""
-        self._exchange.resume(standings)
+    def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
+        """The earlier frames were decoded elsewhere; these connections continue from that state, all others are new."""
+        self._exchange.resume(states)
 
     def pages(self, batches: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
         """The pages of a whole time line."""
@@ -99,7 +98,7 @@ class Back:
     def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         for event in events:
             yield from self._exchange.feed(event)
-        yield from self._exchange.turn()
+        yield from self._exchange.flush()
 
 
 class Engine:

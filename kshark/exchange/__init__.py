@@ -1,6 +1,6 @@
 """Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors."""
 
 from kshark.exchange.decoding import Decoders
-from kshark.exchange.stage import ExchangeStage, Standing
+from kshark.exchange.stage import ExchangeStage, FlowState
 
-__all__ = ["Decoders", "ExchangeStage", "Standing"]
+__all__ = ["Decoders", "ExchangeStage", "FlowState"]

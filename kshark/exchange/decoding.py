@@ -1,7 +1,7 @@
-"""One Decoder for each (api key, version) met: header versions, and bodies read fast where they are whole, exactly where they are not.
+"""How messages of each (api key, version) are read: a compiled reader first, the interpreter for whatever that one cannot read.
 
-The compiled reader runs first and is trusted only when it ends where the frame ends; all else goes to the interpreter, which keeps what
-was readable and names the fault.
+The compiled reader's result counts only if it ends exactly where the frame ends; otherwise the interpreter reads the body again, keeps
+what was readable and names the fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INT16: Final = Struct(">h").unpack_from
 
 
 class Read(NamedTuple):
-    """What was readable of a body, the catalogue codes that touch it (None: a clean read), and where."""
+    """What was readable of a body, the catalogue codes of what is wrong with it (None: nothing), and the details."""
 
     body: Any
     codes: list[str] | None
@@ -44,10 +44,10 @@ class Body:
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """How requests and answers of one (api key, version) are read. `weird` touches every such message.
+    """How requests and answers of one (api key, version) are read. `weird`: a code that every such message gets.
 
     `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only ControlledShutdown v0), so is
-    `response_header` (1 has tagged fields). `peculiar`: one of the attributes below it asks the stages for something.
+    `response_header` (1 has tagged fields). `peculiar`: one of the attributes below it is set.
     """
 
     key: int
@@ -62,14 +62,14 @@ class Decoder:
     one_way: tuple[str, int] | None = None
     then_raw: bool = False
     software: tuple[str, str] | None = None
-    #: Nobody asked for the bodies: what the stages themselves needed to know is left out of the message.
+    #: The consumer did not ask for this API's bodies: what the stages read for themselves is not shown in the message.
     unasked: bool = False
 
 
 class Decoders(dict[int, Decoder]):
-    """Decoders by the four bytes of api key and version as one number; each is made once, when its first message comes.
+    """Decoders by api key << 16 | version; each is made when its first message comes.
 
-    `bodies` limits which APIs' bodies are read at all (None: every one); the others' `body` is absent. `exact`: none is read fast.
+    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter reads.
     """
 
     def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, exact: bool = False) -> None:
@@ -144,7 +144,7 @@ class Decoders(dict[int, Decoder]):
 
 
 def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
-    """The body itself; of a version that nobody knows one whose misfits are no faults of the bytes: they are told, not counted."""
+    """The body itself; if the version is unknown, the nearest known one, whose misfits are mentioned and not counted as faults."""
     if version == known:
         return body
 
@@ -156,17 +156,17 @@ def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
 
 
 def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
-    """Reads nothing and ends where no frame does: the exact way follows."""
+    """A reader that never fits, so that the interpreter reads instead."""
     return None, -1
 
 
-#: Bodies nobody can read, and bodies nobody asked for: what is behind the header is passed over.
+#: Bodies that nobody can read, and bodies that nobody asked for: the bytes after the header are skipped.
 _UNREADABLE: Final = Body(lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: Read(None, None, ""))
 _UNASKED: Final = Body(lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: Read(UNSET, None, ""))
 
 
 def _remembered(body: Body) -> Body:
-    """Reads a body once that comes again and again: to look 700 bytes up takes 1 us, to read them 20. Messages share it then."""
+    """Reads equal bytes once and shares the body: looking 700 bytes up takes 1 us, reading them 20."""
     known: dict[bytes, Any] = {}
 
     def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
@@ -185,7 +185,8 @@ def _remembered(body: Body) -> Body:
 
 
 def _beginning(api: Api, version: int) -> Body:
-    """Of a body that nobody asked for, the fields up to the one that tells whether an answer follows; of other APIs nothing."""
+    """For bodies that the consumer did not ask for: reads only the fields that say whether an answer follows (`one_way`), if the API
+    has any."""
     if api.one_way is None:
         return _UNASKED
     fields = api.request.root.fields
@@ -217,7 +218,7 @@ CLIENT_IDS: Final = _ClientIds()
 
 
 def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, Read]:
-    """The client id and the body of the request that fills `start` to `end`, told exactly. Headers: KIP-482."""
+    """Client id and body of the request that fills `start` to `end`, read by the interpreter. Headers: KIP-482."""
     at = start + 8
     client_id: str | UnsetType | None = UNSET
     try:
@@ -238,7 +239,7 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
 
 
 def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read:
-    """The body of the response that fills `start` to `end`, told exactly."""
+    """The body of the response that fills `start` to `end`, read by the interpreter."""
     at = start + 4
     if decoder.response_header:
         at = skip_tags(buffer, at, end)
@@ -246,7 +247,7 @@ def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read
 
 
 def skip_tags(buffer: bytes, at: int, end: int) -> int:
-    """The position behind a tagged-field section that begins at `at`; beyond `end` where it does not fit (KIP-482)."""
+    """The position after the tagged-field section that begins at `at`; beyond `end` if it does not fit (KIP-482)."""
     count, at = _uvarint(buffer, at, end)
     for _ in range(count):
         if at >= end:
@@ -258,7 +259,7 @@ def skip_tags(buffer: bytes, at: int, end: int) -> int:
 
 
 def _uvarint(buffer: bytes, at: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes, and the position behind it; beyond `end` where it does not fit."""
+    """An unsigned varint of at most five bytes, and the position after it; beyond `end` if it does not fit."""
     value = shift = 0
     while at < end and shift <= 28:
         byte = buffer[at]

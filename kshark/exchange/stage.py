@@ -27,7 +27,7 @@ _REQUEST: Final = Struct(">iih").unpack_from
 _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
-#: One-way requests of a connection whose correlation ids are remembered.
+#: So many correlation ids of one-way requests are remembered per connection.
 _ONE_WAY: Final = 64
 
 #: Numbers of the first and the last packet of a frame that took several.
@@ -44,7 +44,7 @@ class _Open(msgspec.Struct, gc=False):
 
 @dataclass(slots=True, eq=False)
 class _Connection:
-    """What has to be remembered of one flow to understand its next frame."""
+    """What must be known of a flow to understand its next frame."""
 
     flow: Flow
     client: str
@@ -52,18 +52,18 @@ class _Connection:
     open: deque[_Open] = field(default_factory=deque)
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
     one_way: list[int] = field(default_factory=list)
-    #: Raw tokens follow (SaslHandshake v0), and how many of the client's still wait for the broker's.
+    #: SASL tokens without header follow (SaslHandshake v0); how many of the client's are not answered yet.
     raw: bool = False
     raw_open: int = 0
     #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
     answers_lost: bool = False
 
 
-class Standing(NamedTuple):
-    """What a stage knows of a flow between two of its frames, in values that can be sent: another stage goes on from there (`resume`).
+class FlowState(NamedTuple):
+    """What the stage knows of a flow between two of its frames, as values that can be sent: another stage goes on from there (`resume`).
 
-    `open`: of each request that waits, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id, size, and
-    its body where that is a dict. The rest as in the stage itself.
+    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id,
+    size, and its body where that is a dict. The rest is as in _Connection.
     """
 
     client: str
@@ -104,23 +104,23 @@ class ExchangeStage:
             case _:
                 self._page.append(item)
 
-    def turn(self) -> Iterator[list[Event]]:
-        """What has come together since the last page; the pipeline asks at the end of each batch."""
+    def flush(self) -> Iterator[list[Event]]:
+        """The page collected so far; the pipeline asks at the end of each batch."""
         if self._page:
-            yield self._flush()
+            yield self._take_page()
 
-    def standing(self, flow: int) -> Standing | None:
-        """Where that flow stands now; None where there was none of its frames yet, or it is over."""
+    def state_of(self, flow: int) -> FlowState | None:
+        """The flow's state now; None before its first frame and after its end."""
         known = self._connections.get(flow)
         if known is None:
             return None
         waiting = [(*_what_waits(request.message), _plain(request.message.body)) for request in known.open]
-        return Standing(known.client, known.broker, waiting, known.one_way[:], known.raw, known.raw_open, known.answers_lost)
+        return FlowState(known.client, known.broker, waiting, known.one_way[:], known.raw, known.raw_open, known.answers_lost)
 
-    def resume(self, standings: Iterable[tuple[Flow, Standing]]) -> None:
-        """These flows go on as if their frames before had come here; all others are new."""
+    def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
+        """These flows continue as if their earlier frames had come here; all others are new."""
         self._connections = {}
-        for flow, at in standings:
+        for flow, at in states:
             state = (at.one_way, at.raw, at.raw_open, at.answers_lost)
             known = self._connections[flow.id] = _Connection(flow, at.client, at.broker, deque(), *state)
             for packet, packets, time_ns, key, version, correlation_id, client_id, size, body in at.open:
@@ -131,7 +131,7 @@ class ExchangeStage:
                 )  # fmt: skip
                 known.open.append(_Open(message, decoder, correlation_id))
 
-    def _flush(self) -> list[Event]:
+    def _take_page(self) -> list[Event]:
         self._records.fill()
         page, self._page = self._page, []
         return page
@@ -166,7 +166,7 @@ class ExchangeStage:
             if again:
                 _mark(message, "RESYNC")
             if records.pending_bytes > limits.PENDING_RECORD_BYTES:
-                yield self._flush()
+                yield self._take_page()
 
     def _connection(self, flow: Flow) -> _Connection:
         known = self._connections.get(flow.id)
@@ -196,7 +196,7 @@ class ExchangeStage:
             if decoder.request_header == 2:
                 at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.request.read(buffer, at, end)
-        except Exception:  # whatever does not fit is told exactly
+        except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
             stop = -1
         if stop != end or not decoder.request_header:
             key_and_version, correlation_id = _SHORT_REQUEST(buffer, start)
@@ -222,7 +222,7 @@ class ExchangeStage:
         return message
 
     def _obey(self, decoder: Decoder, connection: _Connection, message: Message, correlation_id: int) -> bool:
-        """What this API asks for beyond the ordinary; True when its request has no answer."""
+        """What this API asks for beyond the ordinary; True if the request has no answer."""
         body = message.body
         if decoder.unasked:
             message.body = UNSET
@@ -236,7 +236,7 @@ class ExchangeStage:
         return True
 
     def _look_behind(self, connection: _Connection, message: Message) -> None:
-        """Requests are open already: the id may be one of theirs, and there may be too many."""
+        """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
         waiting = connection.open
         for request in waiting:
             if request.correlation_id == message.correlation_id:
@@ -282,7 +282,7 @@ class ExchangeStage:
             if decoder.response_header:
                 at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.response.read(buffer, at, end)
-        except Exception:  # whatever does not fit is told exactly
+        except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
             stop = -1
         if stop != end:
             body, codes, detail = read_response(decoder, buffer, start, end)
@@ -301,7 +301,7 @@ class ExchangeStage:
         return message
 
     def _search(self, connection: _Connection, correlation_id: int) -> tuple[_Open | None, str | None]:
-        """The request that is answered before older ones, and what is odd about the order."""
+        """The request that is answered although older ones are open, and the code of what is weird about that."""
         waiting = connection.open
         place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         if place is None:
@@ -325,7 +325,7 @@ class ExchangeStage:
     # -- frames without a Kafka header
 
     def _ends_raw(self, connection: _Connection, buffer: bytes, start: int, end: int) -> bool:
-        """Whether the client's frame is a request again: its header is known and its body fits to the last byte."""
+        """Whether the client's frame is a request again: a known header, and a body that fits to the last byte."""
         if end - start < 10:
             return False
         decoder = self._decoders[_SHORT_REQUEST(buffer, start)[0]]
@@ -341,7 +341,7 @@ class ExchangeStage:
     def _without_header(
         self, connection: _Connection, kind: Kind, codes: list[str] | UnsetType, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
-        """A frame of which nothing is known but its place."""
+        """A message of which nothing is known but its place and size."""
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, kind, UNSET, UNSET, UNSET,
             UNSET, UNSET, UNSET, UNSET, size, None, codes,

@@ -19,16 +19,16 @@ from kshark.reassembly import Run
 if TYPE_CHECKING:
     from kshark.model import Int64s, UInt8s
 
-#: A stream in which no frame begins where one should, the packet and time that told so, and what came later.
+#: A stream with an impossible frame length, the packet that showed it, and the bytes that came later.
 Broken = tuple[Stream, int, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
 
 
 def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
-    """Cuts whole frames off streams whose boundaries are known, stream by stream; what is left of them waits for more.
+    """Cuts whole frames off streams whose boundaries are known; the rest stays in the streams.
 
-    A stream is broken where a length is impossible; what came with later packets is given back, to be searched piece by piece.
+    A stream breaks where a frame's length is impossible; what came with later packets is returned, to be searched piece by piece.
     """
     ready = [stream for stream in streams if stream.can_be_cut(tell)]
     if not ready:
@@ -79,7 +79,7 @@ def _column(parts: list[list[int]]) -> Int64s:
 
 
 def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int], ends: list[int]) -> tuple[int, int | None]:
-    """Adds the whole frames from `at` on; gives where they end, and the length that stands there where it is none."""
+    """Adds the whole frames from `at` on; returns where they end, and the length found there if it is impossible."""
     limit, need = stream.limit, 4
     while at + 4 <= behind:
         length = _LENGTH(data, at)[0]
@@ -97,7 +97,7 @@ def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int]
 
 
 def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
-    """What a stream must know to find a boundary again after a gap; and frames behind one found again are marked."""
+    """Keeps in each stream what finding a boundary after a gap needs; marks frames after a boundary found by searching (RESYNC)."""
     behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
     place = frames.start + behind
     whole = place + 4 <= frames.end

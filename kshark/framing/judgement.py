@@ -1,4 +1,4 @@
-"""The judgement over one connection: which service it carries and, for Kafka, which side is the client."""
+"""Decides what one connection carries: which service and, for Kafka, which side is the client."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kshark.framing.streams import UNSURE, Stream
 from kshark.model import Flow, Side
 
 
-class Talk:
-    """A connection as framing sees it: two streams, and from which packet on the time line waits for it (0: it does not)."""
+class Conversation:
+    """A connection while it is cut into frames: its two streams, and from which packet on the time line waits for it (0: it does not)."""
 
     __slots__ = ("flow", "held_from", "holed", "late", "streams", "try_at")
 
@@ -29,9 +29,9 @@ class Talk:
         self.flow = flow
         self.streams = (Stream(flow, 0), Stream(flow, 1))
         self.held_from = 0
-        #: The time line waits for it no longer: what is found now comes at its own time.
+        #: The time line waited long enough: what is found from now on stands in it where it was found, not where its bytes came.
         self.late = False
-        #: Bytes are missing. When that was certain depends on what came behind, so others are not judged by it.
+        #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
         self.holed = False
         self.try_at = 0
 
@@ -40,18 +40,18 @@ class Talk:
         return self.streams[0].size + self.streams[1].size
 
     def uncertain(self, packet: int) -> tuple[int, int]:
-        """How many bytes are here of which nobody can say yet what they are, and since which packet."""
+        """How many bytes are here of which it is not known yet what they are, and since which packet."""
         streams = [s for s in self.streams if s.size and s.ready[0] <= packet and (s.searching or self.flow.service == "unknown")]
         return sum(stream.size for stream in streams), min((stream.ready[0] for stream in streams), default=packet)
 
     def lose_patience(self, packet: int) -> int:
-        """Sets `late` where they are too many, or have waited for too long; gives since when they wait."""
+        """Sets `late` if the time line has waited too long, or for too many bytes; returns since which packet it waits."""
         size, since = self.uncertain(packet)
         self.late = self.late or size > limits.RECOGNITION_BYTES or packet - since >= limits.HELD_PACKETS
         return since
 
     def delay(self, packet: int, time_ns: int) -> None:
-        """What is here became known late: it is ready with this packet."""
+        """The bytes here were understood late: they count as complete with this packet."""
         for stream in self.streams:
             stream.delay(packet, time_ns)
 
@@ -61,47 +61,48 @@ class Talk:
             stream.drop_all()
 
 
-def judge(talk: Talk, knows: Knows, brokers: Mapping[str, int], ports: frozenset[int], packet: int, *, final: bool) -> None:
-    """Sets the flow's service, and its client side where that is Kafka; leaves it unknown while the bytes do not tell.
+def judge(conversation: Conversation, knows: Knows, brokers: Mapping[str, int], ports: frozenset[int], packet: int, *, final: bool) -> None:
+    """Sets the flow's service and, for Kafka, its client side; leaves the service unknown while the bytes do not tell.
 
-    `brokers` are ends known to speak Kafka since some packet; only what was known before `packet` counts. `final`: no more will come.
+    `brokers`: ends known to be Kafka brokers, each since a packet; only what was known before `packet` is used. `final`: no more bytes
+    come.
     """
-    if talk.size < talk.try_at and not final:
+    if conversation.size < conversation.try_at and not final:
         return
-    heads = (talk.streams[0].joined(), talk.streams[1].joined())
-    side = _forced(talk.flow, ports)
+    heads = (conversation.streams[0].joined(), conversation.streams[1].joined())
+    side = _forced(conversation.flow, ports)
     if side is None:
         service = foreign(heads[0]) or foreign(heads[1])
         if service is not None:
-            talk.flow.service = service
+            conversation.flow.service = service
             return
-        side = _client(talk, heads, knows, final)
+        side = _client(conversation, heads, knows, final)
     if side is None:
-        side = _by_broker(talk, heads, brokers, packet, knows, final)
+        side = _by_broker(conversation, heads, brokers, packet, knows, final)
     if side is not None:
-        _settle(talk, side, knows)
+        _settle(conversation, side, knows)
         return
-    if _certainly_other(talk, heads, knows):
-        talk.flow.service = "other"
-    elif talk.size > limits.RECOGNITION_BYTES:
-        talk.try_at = talk.size + min(talk.size >> 1, *(_until_whole(head, knows) for head in heads))
-        if talk.size > limits.SEARCH_BYTES:
-            talk.flow.service = "other"
+    if _certainly_other(conversation, heads, knows):
+        conversation.flow.service = "other"
+    elif conversation.size > limits.RECOGNITION_BYTES:
+        conversation.try_at = conversation.size + min(conversation.size >> 1, *(_until_whole(head, knows) for head in heads))
+        if conversation.size > limits.SEARCH_BYTES:
+            conversation.flow.service = "other"
 
 
 def _until_whole(head: bytes, knows: Knows) -> int:
-    """Bytes that are left of the request which these end inside of; a frame that tells is judged with its last byte, not later."""
+    """Bytes missing of the request at the end of these, so that it is judged as soon as it is complete."""
     chain = requests_from(head, 0, knows)
     if chain.consistent and chain.headers and chain.headers[-1].end > len(head):
         return chain.headers[-1].end - len(head)
     return len(head) or limits.SEARCH_BYTES
 
 
-def _settle(talk: Talk, client: Side, knows: Knows) -> None:
-    flow = talk.flow
+def _settle(conversation: Conversation, client: Side, knows: Knows) -> None:
+    flow = conversation.flow
     flow.service = "kafka"
     flow.client_side = client
-    for stream in talk.streams:
+    for stream in conversation.streams:
         stream.by_client = stream.side == client
         stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
         if not stream.begun:
@@ -113,28 +114,28 @@ def _settle(talk: Talk, client: Side, knows: Knows) -> None:
 
 
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
-    """The client of a connection to a port that the user says is Kafka's."""
+    """The client side where the user declared the other side's port as Kafka's."""
     for side in (0, 1):
         if int(flow.ends[side].rpartition(":")[2]) in ports:
             return 0 if side else 1
     return None
 
 
-def _client(talk: Talk, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> Side | None:
-    """The side whose bytes are requests: the one with the better witness."""
-    marks = [_requests_told(talk, side, heads, knows, final) for side in (0, 1)]
+def _client(conversation: Conversation, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> Side | None:
+    """The side whose bytes look more like requests; None where neither does, or both alike."""
+    marks = [_requests_told(conversation, side, heads, knows, final) for side in (0, 1)]
     if marks[0] == marks[1]:
         return None
     return 0 if marks[0] > marks[1] else 1
 
 
-def _requests_told(talk: Talk, side: int, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> int:
-    """How well the bytes of a side are told to be requests: 0 not, more is better."""
-    stream, head, other = talk.streams[side], heads[side], heads[1 - side]
+def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> int:
+    """How sure it is that a side sends requests: 0 not at all, more is better."""
+    stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
         return 1 if answers_alone(other) else 0
     chain = requests_from(head, 0, knows)
-    opened = talk.flow.opened_by == side
+    opened = conversation.flow.opened_by == side
     if stream.begun and chain.consistent and chain.headers:
         linked = _linked(chain, other)
         if chain.headers[0].telling and chain.whole:
@@ -156,27 +157,29 @@ def _requests_told(talk: Talk, side: int, heads: tuple[bytes, bytes], knows: Kno
 
 
 def _of_any_version(head: bytes, knows: Knows) -> Chain:
-    """Requests from the beginning, of APIs that exist in versions that may not."""
+    """Requests of known APIs, in versions that may not exist."""
     return requests_from(head, 0, lambda key, version: knows(key, 0))
 
 
 def _linked(chain: Chain, other: bytes) -> int:
-    """1 where the other side answers these requests."""
+    """1 if the other side answers these requests, else 0."""
     return 1 if answers_from(other, 0, [header.correlation_id for header in chain.headers])[0] else 0
 
 
 def _same_throughout(chain: Chain) -> bool:
-    """Whether several requests agree in api, version and client id: answers read as requests never do, their ids run on."""
+    """Whether several requests have the same API, version and client id. Answers misread as requests do not: their ids keep growing."""
     kinds = {(header.key, header.version, header.client_id) for header in chain.headers}
     return len(chain.headers) >= 2 and len(kinds) == 1
 
 
-def _by_broker(talk: Talk, heads: tuple[bytes, bytes], brokers: Mapping[str, int], packet: int, knows: Knows, final: bool) -> Side | None:
-    """The client of a connection to an end that is known to speak Kafka, where the client's first bytes are no sound request."""
+def _by_broker(
+    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Mapping[str, int], packet: int, knows: Knows, final: bool
+) -> Side | None:
+    """The client side of a connection to a known broker whose first bytes are no valid request."""
     for side in (0, 1):
         head = heads[side]
-        known = brokers.get(talk.flow.ends[1 - side])
-        if known is None or known >= packet or not talk.streams[side].begun or not head:
+        known = brokers.get(conversation.flow.ends[1 - side])
+        if known is None or known >= packet or not conversation.streams[side].begun or not head:
             continue
         chain = requests_from(head, 0, knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
@@ -186,15 +189,15 @@ def _by_broker(talk: Talk, heads: tuple[bytes, bytes], brokers: Mapping[str, int
     return None
 
 
-def _certainly_other(talk: Talk, heads: tuple[bytes, bytes], knows: Knows) -> bool:
-    """Whether a connection seen from its beginning starts with what no request starts with."""
-    opener = talk.flow.opened_by
+def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], knows: Knows) -> bool:
+    """Whether a connection seen from its beginning starts in a way in which no request starts."""
+    opener = conversation.flow.opened_by
     if opener is None:
         return False
     own, other = heads[opener], heads[1 - opener]
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
     chain = requests_from(own, 0, knows)
-    if chain.consistent or chain.headers or not talk.streams[opener].begun:
+    if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
     return not _of_any_version(own, knows).headers

@@ -50,7 +50,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Frames one behind the other: the plausible ones, how many of them are whole, and whether nothing contradicts before the bytes end."""
+    """Consecutive frames with plausible headers; how many of them are whole; whether the bytes after them may still belong to a frame."""
 
     headers: Sequence[Header]
     whole: int
@@ -58,7 +58,7 @@ class Chain:
 
 
 def foreign(head: bytes) -> Service | None:
-    """The other protocol that a stream which begins like this speaks, None when these bytes do not tell."""
+    """The other protocol that begins with these bytes; None where they do not tell."""
     if len(head) >= 5 and head[0] in (20, 21, 22, 23) and head[1] == 3 and head[2] <= 4 and int.from_bytes(head[3:5], "big") <= 16640:
         return "tls"
     if head.startswith(_HTTP):
@@ -154,10 +154,11 @@ def answers_alone(data: bytes) -> bool:
 
 
 def next_request(data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, knows: Knows, final: bool) -> int | None:
-    """Where requests begin again in bytes that start anywhere; `edges` are the segments' beginnings.
+    """Where requests begin again, in bytes that may start anywhere; `edges` are the positions where TCP segments begin.
 
-    Three whole requests in a row, or one at a segment's edge that goes on from `last_id` with the same client id; and always a chain that
-    nothing contradicts up to the end of the bytes: frames inside a record's value end with that value. `final`: no more bytes will come.
+    Accepted are three whole requests in a row, or one at a segment's edge whose correlation id continues from `last_id` with the same
+    client id; and only if all frames from there are plausible up to the end of the bytes: frames inside a record's value would end with
+    that value. `final`: no more bytes come.
     """
     for at in _request_places(data, edges, client_id):
         chain = requests_from(data, at, knows)
@@ -186,8 +187,9 @@ def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) 
 
 
 def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int], final: bool) -> int | None:
-    """Where answers begin again in bytes that start anywhere: two whole ones to open requests in a row, or one from a segment's edge to
-    the end of what has come; a chain that nothing contradicts."""
+    """Where answers begin again, in bytes that may start anywhere: two whole answers to open requests in a row, or one that reaches from a
+    segment's edge to the end of the bytes; all frames from there must be plausible.
+    """
     places = {edge for edge in edges if edge < len(data)}
     for number in open_ids[: limits.BOUNDARY_PLACES]:
         mark = number.to_bytes(4, "big", signed=True)

@@ -1,7 +1,8 @@
-"""Runs of bytes to frames: each connection recognised by its content, each direction cut, all in one time line.
+"""Runs of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into one time line.
 
-Connections that are known as Kafka and whole take their runs at once. All others (not recognised yet, or behind a gap) take their bytes
-piece by piece in the order of packets over all of them, so that no decision depends on where a batch ends.
+Connections that are known as Kafka, with known message boundaries, are cut at the end of each batch, all together. All others (not
+recognised yet, or after a gap) take their bytes piece by piece in the order of packets over all of them, so that no decision depends on
+where a batch ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
 from kshark.framing.cutting import Broken, cut
-from kshark.framing.judgement import Talk, judge
+from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Knows
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
@@ -20,12 +21,12 @@ from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Opened, 
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
-#: What happens, and for a run from which of its pieces on.
+#: What happens; of a run only the pieces from this index on are meant.
 Step = tuple[Happening, int]
 
 
 class Framing:
-    """From segments to the time line. `knows` says whether an api key and version exist, `kafka_ports` which ports carry Kafka anyway.
+    """From segments to the time line. `knows` says whether an api key and version exist; `kafka_ports` carry Kafka whatever the bytes say.
 
     `exact`: every segment is reassembled one by one.
     """
@@ -35,29 +36,29 @@ class Framing:
         self._ports = kafka_ports
         self._reassembly = Reassembly(exact=exact)
         self._timeline = Timeline()
-        self._talks: dict[int, Talk] = {}
-        #: Connections whose bytes are not certain: nothing later leaves before they are, or HELD_PACKETS have passed.
-        self._careful: dict[int, Talk] = {}
-        #: Steps behind a hole, by flow; and the holes.
+        self._conversations: dict[int, Conversation] = {}
+        #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_PACKETS at most.
+        self._uncertain: dict[int, Conversation] = {}
+        #: By flow: what came after a hole that may still be filled, and the first packet after that hole.
         self._waiting: dict[int, list[Step]] = {}
         self._holes: dict[int, int] = {}
         #: Ends known to be Kafka brokers, and since which packet.
         self._brokers: dict[str, int] = {}
         self._told: list[Told] = []
         self._cuts: list[Frames] = []
-        #: Streams whose boundaries are known and that took bytes, and connections that ended: cut and closed at the end of a batch.
+        #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
         self._touched: dict[Stream, None] = {}
-        self._ended: list[tuple[Talk, Closed]] = []
-        #: Streams of settled connections with the beginning of a frame.
+        self._ended: list[tuple[Conversation, Closed]] = []
+        #: Streams that hold the beginning of a frame.
         self._unfinished: dict[Stream, None] = {}
         self._packet = 0
 
     def tell(self, weirds: Iterable[Weird]) -> None:
-        """What earlier stages saw goes to its place in the time line."""
+        """Puts weirds of earlier stages into their place in the time line."""
         self._told += weirds
 
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
-        """A batch; None where nothing of it was TCP, and what was told of it may leave."""
+        """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
         if segments is not None:
             self._take(self._reassembly.feed(segments, ends))
             if len(segments.packet):
@@ -74,81 +75,83 @@ class Framing:
         return self._timeline.release(cuts, told, horizon)
 
     def _horizon(self) -> int:
-        """The last packet behind which nothing can come in before it any more."""
-        waiting = [talk.held_from for talk in self._careful.values() if talk.held_from]
+        """The last packet up to which the time line is complete: nothing can come in before it any more."""
+        waiting = [conversation.held_from for conversation in self._uncertain.values() if conversation.held_from]
         oldest = min([*waiting, *self._holes.values()], default=NEVER)
         if self._timeline.held_bytes > limits.HELD_BYTES:
-            for talk in self._careful.values():
-                talk.held_from, talk.late = 0, True
+            for conversation in self._uncertain.values():
+                conversation.held_from, conversation.late = 0, True
             return self._packet
         return max(oldest - 1, self._packet - limits.HELD_PACKETS)
 
     def _take(self, items: list[Item]) -> None:
         self._holes = self._reassembly.holes()
         unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
-        unsettled.update(self._careful, self._holes, self._waiting)
-        careful: list[Happening] = []
+        unsettled.update(self._uncertain, self._holes, self._waiting)
+        piecewise: list[Happening] = []
         for item in items:
             if isinstance(item, Weird):
                 self._told.append(item)
             elif isinstance(item, Runs):
-                self._take_runs(item, unsettled, careful)
+                self._take_runs(item, unsettled, piecewise)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
-                self._plainly(item)
+                self._take_settled(item)
             else:
                 if isinstance(item, Opened):
-                    self._talks[item.flow.id] = Talk(item.flow)
-                careful.append(item)
-        self._take_carefully(careful)
+                    self._conversations[item.flow.id] = Conversation(item.flow)
+                piecewise.append(item)
+        self._take_piecewise(piecewise)
         self._cut_touched()
         ended, self._ended = self._ended, []
-        for talk, closed in ended:
-            self._end(talk, closed)
+        for conversation, closed in ended:
+            self._end(conversation, closed)
         self._make_room()
 
-    def _take_runs(self, runs: Runs, unsettled: set[int], careful: list[Happening]) -> None:
-        """Of connections known as Kafka their streams, of those not told yet a run each; the bytes of other protocols are let go."""
-        talks, touched = self._talks, self._touched
+    def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[Happening]) -> None:
+        """Runs of recognised connections go to their streams, those of connections not recognised yet to `piecewise`; others are
+        dropped."""
+        conversations, touched = self._conversations, self._touched
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             if flow.service == "kafka" and flow.id not in unsettled:
-                stream = talks[flow.id].streams[side]
+                stream = conversations[flow.id].streams[side]
                 stream.take_runs(runs, index)
                 touched[stream] = None
             elif flow.service in ("kafka", "unknown"):
-                careful.append(runs.run(index))
+                piecewise.append(runs.run(index))
 
-    def _plainly(self, item: Happening) -> None:
-        """What happens to a connection that is known as Kafka, and whole."""
-        talk = self._talks[item.flow.id]
+    def _take_settled(self, item: Happening) -> None:
+        """What happens to a connection that is known as Kafka and has no gap in this batch."""
+        conversation = self._conversations[item.flow.id]
         if isinstance(item, Run):
-            stream = talk.streams[item.side]
+            stream = conversation.streams[item.side]
             stream.take(item, 0)
             self._touched[stream] = None
         elif isinstance(item, Closed):
-            self._ended.append((talk, item))
+            self._ended.append((conversation, item))
         else:
             self._told.append(item)
 
     def _cut_touched(self) -> None:
-        """Cuts the streams whose boundaries are known, all at once. Where no frame begins where one should, the connection's next boundary
-        is searched piece by piece."""
+        """Cuts the streams whose boundaries are known, all at once. Where a frame's length is impossible, the rest of that connection's
+        bytes is searched for the next boundary, piece by piece.
+        """
         while self._touched:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
             later: list[Happening] = []
             for stream, packet, rest in sorted(self._cut(touched), key=lambda each: (each[1], not each[0].by_client)):
-                self._search(self._talks[stream.flow.id], packet)
+                self._search(self._conversations[stream.flow.id], packet)
                 later += rest
             if later:
-                self._take_carefully(later)
+                self._take_piecewise(later)
 
     def _make_room(self) -> None:
-        """Forgets what is needed no longer; of more unfinished bytes than the limit the longest go."""
-        careful = dict.fromkeys(stream for talk in self._careful.values() for stream in talk.streams)
-        for stream in (*self._unfinished, *careful):
+        """Drops correlation ids that are too old; if unfinished frames take too many bytes, the longest are given up."""
+        uncertain = dict.fromkeys(stream for conversation in self._uncertain.values() for stream in conversation.streams)
+        for stream in (*self._unfinished, *uncertain):
             stream.forget_old_ids()
         self._unfinished = {stream: None for stream in self._unfinished if stream.size}
-        streams = {stream: None for stream in (*self._unfinished, *careful) if stream.size}
+        streams = {stream: None for stream in (*self._unfinished, *uncertain) if stream.size}
         held = sum([stream.size for stream in streams])
         for stream in sorted(streams, key=lambda each: -each.size) if held > limits.UNFINISHED_BYTES else ():
             if held <= limits.UNFINISHED_BYTES:
@@ -162,11 +165,11 @@ class Framing:
             self._cuts.append(frames)
         return broken
 
-    def _take_carefully(self, items: list[Happening]) -> None:
+    def _take_piecewise(self, items: list[Happening]) -> None:
         """Events and pieces of runs in the order of their packets, over all connections that are not settled.
 
-        What lies behind a connection's first hole waits for what becomes of the hole, so that both directions go on in one order wherever
-        a batch ends.
+        As long as a connection has a hole that may be filled, what comes after the hole waits, in both directions: whether it was
+        filled or given up within this batch or a later one must make no difference.
         """
         steps = [step for waiting in self._waiting.values() for step in waiting]
         steps += [(item, 0) for item in items]
@@ -182,13 +185,13 @@ class Framing:
                 heappop(queue)
             elif not isinstance(item, Run):
                 heappop(queue)
-                self._carefully(item)
+                self._take_event(item)
             elif item.flow.service not in ("kafka", "unknown"):
                 heappop(queue)
-            elif item.flow.service == "kafka" and not (number in self._careful or number in gapped or number in self._holes):
+            elif item.flow.service == "kafka" and not (number in self._uncertain or number in gapped or number in self._holes):
                 # recognised a moment ago: the rest of the batch is cut at once
                 heappop(queue)
-                stream = self._talks[number].streams[item.side]
+                stream = self._conversations[number].streams[item.side]
                 stream.take(item, index)
                 self._touched[stream] = None
             else:
@@ -200,126 +203,128 @@ class Framing:
                     heappop(queue)
 
     def _piece(self, run: Run, index: int) -> None:
-        talk = self._talks[run.flow.id]
+        conversation = self._conversations[run.flow.id]
         packet = run.ready[index]
-        talk.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
-        self._advance(talk, packet, run.ready_ns[index])
+        conversation.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
+        self._advance(conversation, packet, run.ready_ns[index])
 
-    def _carefully(self, item: Gap | Opened | HalfClosed | Closed) -> None:
-        talk = self._talks[item.flow.id]
+    def _take_event(self, item: Gap | Opened | HalfClosed | Closed) -> None:
+        conversation = self._conversations[item.flow.id]
         if isinstance(item, Gap):
-            self._lose(talk, item)
+            self._lose(conversation, item)
         elif isinstance(item, Closed):
-            self._finish(talk, item)
+            self._finish(conversation, item)
         else:
             self._told.append(item)
 
-    def _advance(self, talk: Talk, packet: int, time_ns: int) -> None:
-        """One more piece came: is the connection recognised, is the boundary found, are frames whole?"""
-        service: str = talk.flow.service
+    def _advance(self, conversation: Conversation, packet: int, time_ns: int) -> None:
+        """One more piece came: try to recognise the connection, find its message boundary, cut its frames."""
+        service: str = conversation.flow.service
         if service == "unknown":
-            judge(talk, self._knows, self._brokers, self._ports, packet, final=False)
-            service = talk.flow.service
+            judge(conversation, self._knows, self._brokers, self._ports, packet, final=False)
+            service = conversation.flow.service
             if service == "kafka":
-                if not talk.holed:
-                    self._brokers.setdefault(talk.flow.broker, packet)
-                if talk.late:
-                    talk.delay(packet, time_ns)
+                if not conversation.holed:
+                    self._brokers.setdefault(conversation.flow.broker, packet)
+                if conversation.late:
+                    conversation.delay(packet, time_ns)
             elif service == "unknown":
-                self._watch(talk, packet)
+                self._hold_time_line(conversation, packet)
                 return
         if service == "kafka":
-            self._search(talk, packet)
+            self._search(conversation, packet)
         else:
-            self._careful.pop(talk.flow.id, None)
-            talk.drop_all()
+            self._uncertain.pop(conversation.flow.id, None)
+            conversation.drop_all()
 
-    def _search(self, talk: Talk, packet: int, final: Closed | None = None) -> None:
-        """Looks for boundaries that are not known; a connection where all are is cut with the batch. `final`: no more will come."""
-        client = talk.flow.client_side or 0
-        streams = (talk.streams[client], talk.streams[1 - client])
+    def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
+        """Searches for message boundaries that are not known; otherwise the connection is cut with the batch. `final`: no more bytes
+        come."""
+        client = conversation.flow.client_side or 0
+        streams = (conversation.streams[client], conversation.streams[1 - client])
         if streams[0].searching or streams[1].searching:
-            talk.lose_patience(packet)
+            conversation.lose_patience(packet)
             for stream in streams:
-                self._resume(talk, stream, final)
-        self._regard(talk, packet)
+                self._resume(conversation, stream, final)
+        self._review(conversation, packet)
 
-    def _regard(self, talk: Talk, packet: int) -> None:
-        """Whether the connection's boundaries are known now; one whose are not is watched."""
-        streams = talk.streams
+    def _review(self, conversation: Conversation, packet: int) -> None:
+        """Sorts the connection in again: settled when all its boundaries are known, else uncertain."""
+        streams = conversation.streams
         if any(stream.searching and stream.size for stream in streams):
-            self._watch(talk, packet)
+            self._hold_time_line(conversation, packet)
         elif any(stream.searching for stream in streams):
-            self._careful[talk.flow.id] = talk
-            talk.held_from = 0
+            self._uncertain[conversation.flow.id] = conversation
+            conversation.held_from = 0
         else:
-            self._careful.pop(talk.flow.id, None)
-            talk.held_from = 0
-            talk.late = False
+            self._uncertain.pop(conversation.flow.id, None)
+            conversation.held_from = 0
+            conversation.late = False
             self._touched.update(dict.fromkeys(streams))
 
-    def _resume(self, talk: Talk, stream: Stream, final: Closed | None = None) -> None:
-        """Cuts what is here of one stream. Where no frame begins the next boundary is looked for, again with each piece that came later, so
-        that no boundary found depends on what came together."""
+    def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
+        """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
+        again with every later piece: the same boundary is found however many pieces came at once.
+        """
         waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
             for _, _, rest in self._cut([stream]):
                 waiting.extendleft(reversed(list(_pieces(rest))))
             if stream.searching and stream.size:
-                talk.lose_patience(stream.ready[-1])
-                if talk.late:
+                conversation.lose_patience(stream.ready[-1])
+                if conversation.late:
                     stream.delay(*((final.packet, final.time_ns) if final else (stream.ready[-1], stream.ready_ns[-1])))
-                if stream.find(talk.streams[1 - stream.side], self._knows, final is not None, self._told.append):
+                if stream.find(conversation.streams[1 - stream.side], self._knows, final is not None, self._told.append):
                     continue
             if not waiting:
                 return
             stream.take_piece(*waiting.popleft())
 
-    def _watch(self, talk: Talk, packet: int) -> None:
-        """The time line waits until it is known what the connection's bytes are, as long as it is patient."""
-        self._careful[talk.flow.id] = talk
-        since = talk.lose_patience(packet)
-        talk.held_from = 0 if talk.late else since
+    def _hold_time_line(self, conversation: Conversation, packet: int) -> None:
+        """From here on the time line waits until it is known what the connection's bytes are, unless that took too long already."""
+        self._uncertain[conversation.flow.id] = conversation
+        since = conversation.lose_patience(packet)
+        conversation.held_from = 0 if conversation.late else since
 
-    def _lose(self, talk: Talk, gap: Gap) -> None:
-        talk.holed = True
-        stream = talk.streams[gap.side]
-        if talk.flow.service in ("kafka", "unknown"):
-            if talk.flow.service == "kafka":
-                client = talk.flow.client_side or 0
-                for each in (talk.streams[client], talk.streams[1 - client]):
-                    self._resume(talk, each)
+    def _lose(self, conversation: Conversation, gap: Gap) -> None:
+        conversation.holed = True
+        stream = conversation.streams[gap.side]
+        if conversation.flow.service in ("kafka", "unknown"):
+            if conversation.flow.service == "kafka":
+                client = conversation.flow.client_side or 0
+                for each in (conversation.streams[client], conversation.streams[1 - client]):
+                    self._resume(conversation, each)
             stream.lose(gap, self._told.append)
             self._told.append(gap)
-            if talk.flow.service == "kafka":
-                self._regard(talk, gap.packet)
+            if conversation.flow.service == "kafka":
+                self._review(conversation, gap.packet)
             elif stream.searching:
-                self._careful[talk.flow.id] = talk
+                self._uncertain[conversation.flow.id] = conversation
 
-    def _finish(self, talk: Talk, closed: Closed) -> None:
-        flow = talk.flow
-        if flow.service == "unknown" and talk.size:
-            judge(talk, self._knows, self._brokers, self._ports, closed.packet, final=True)
-            if talk.late:
-                talk.delay(closed.packet, closed.time_ns)
+    def _finish(self, conversation: Conversation, closed: Closed) -> None:
+        flow = conversation.flow
+        if flow.service == "unknown" and conversation.size:
+            judge(conversation, self._knows, self._brokers, self._ports, closed.packet, final=True)
+            if conversation.late:
+                conversation.delay(closed.packet, closed.time_ns)
         if flow.service == "kafka":
-            if not talk.holed:
+            if not conversation.holed:
                 self._brokers.setdefault(flow.broker, closed.packet)
-            self._search(talk, closed.packet, closed)
-            self._ended.append((talk, closed))
+            self._search(conversation, closed.packet, closed)
+            self._ended.append((conversation, closed))
             return
         self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
-        self._forget(talk)
+        self._forget(conversation)
 
-    def _end(self, talk: Talk, closed: Closed) -> None:
-        if talk.streams[0].searching or talk.streams[1].searching:
-            self._search(talk, closed.packet, closed)
+    def _end(self, conversation: Conversation, closed: Closed) -> None:
+        if conversation.streams[0].searching or conversation.streams[1].searching:
+            self._search(conversation, closed.packet, closed)
             self._cut_touched()
         ending = Ending([], closed)
-        for stream in talk.streams:
+        for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
         self._told.append(ending)
-        self._forget(talk)
+        self._forget(conversation)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
@@ -328,9 +333,9 @@ class Framing:
         text = f"{named}, {flow.ends.first} - {flow.ends.second}" + (f"; {broker} is a Kafka broker" if code == "FOREIGN_PROTOCOL" else "")
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
-    def _forget(self, talk: Talk) -> None:
-        self._careful.pop(talk.flow.id, None)
-        del self._talks[talk.flow.id]
+    def _forget(self, conversation: Conversation) -> None:
+        self._uncertain.pop(conversation.flow.id, None)
+        del self._conversations[conversation.flow.id]
 
 
 def _packet(item: Happening, index: int) -> int:
@@ -338,6 +343,6 @@ def _packet(item: Happening, index: int) -> int:
 
 
 def _pieces(runs: Iterable[Run]) -> Iterator[tuple[bytes, int, int, int, int]]:
-    """Runs as what Stream.take_piece takes."""
+    """The runs' pieces as arguments of Stream.take_piece."""
     for run in runs:
         yield from zip(run.data, run.packet, run.time_ns, run.ready, run.ready_ns, strict=True)

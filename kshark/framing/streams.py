@@ -20,16 +20,16 @@ from kshark.model import Flow, Gap, Side, Weird
 from kshark.reassembly import Run, Runs
 
 _INT32: Final = Struct(">i").unpack_from
-#: Frames behind a boundary that was found again which carry RESYNC, until the frames that follow have confirmed it.
+#: So many frames carry RESYNC after a boundary was found by searching; by then the frames have confirmed it.
 UNSURE: Final = 3
-#: Requests of a connection whose correlation ids are kept, to tell answers behind a gap by.
+#: So many requests' correlation ids are kept per connection: answers after a gap are recognised by them.
 REMEMBERED: Final = 128
 
 Tell = Callable[[Weird], None]
 
 
 class Stream:
-    """The bytes of one side that are no frames yet."""
+    """One direction's bytes that are not cut into frames yet."""
 
     __slots__ = (
         "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side",
@@ -49,23 +49,23 @@ class Stream:
         self.by_client: bool | None = None
         self.limit = limits.FRAME_BYTES
         self.searching = False
-        #: Searching since before its first byte came; with that byte it is known whether the stream begins there.
+        #: Nothing came yet. With the first byte it shows whether the stream's beginning was seen; else the boundary is searched.
         self.untouched = False
         #: A gap fell into this direction.
         self.lost = False
         self.try_at = 0
-        #: Bytes that still belong to a frame broken by a gap.
+        #: Bytes still to be skipped: they belong to a frame that a gap broke.
         self.skip = 0
         self.skip_why = ""
         self.skipped = 0
         self.skipped_from = 0
         self.unsure = 0
-        #: Of the last requests packet number and correlation id in one integer; of answers the last one's.
+        #: Packet << 32 | correlation id: of the client's last requests, or of the broker's last answer.
         self.ids = array("q")
         self.client_id: bytes | None = None
 
     def take(self, run: Run, index: int) -> None:
-        """Adds a run's pieces from `index` on; `need` says how many bytes the next frame takes."""
+        """Adds a run's pieces from `index` on."""
         data = run.data[index:]
         self.data += data
         self.packet += run.packet[index:]
@@ -75,7 +75,7 @@ class Stream:
         self.size += sum(map(len, data))
 
     def take_runs(self, runs: Runs, index: int) -> None:
-        """Adds one direction of many."""
+        """Adds the pieces of one of many runs."""
         first, behind = runs.first[index], runs.behind[index]
         packet, time_ns = runs.packet[first:behind], runs.time_ns[first:behind]
         self.data += runs.pieces(first, behind)
@@ -98,7 +98,7 @@ class Stream:
 
     @property
     def begun(self) -> bool:
-        """Whether the bytes here go on without a gap from the stream's first one."""
+        """Whether the bytes here follow the stream's first byte without a gap."""
         return self.flow.begun[self.side] and not self.lost
 
     def joined(self) -> bytes:
@@ -113,7 +113,7 @@ class Stream:
     # -- frames
 
     def can_be_cut(self, tell: Tell) -> bool:
-        """Whether a whole frame may be here, once what belongs to a broken one is passed over."""
+        """Whether a whole frame may be here, once the rest of a broken frame is skipped."""
         if self.skip:
             self._skip_broken(tell)
         return self.size >= self.need and not self.searching
@@ -146,18 +146,19 @@ class Stream:
         self.drop(self.size)
 
     def delay(self, packet: int, time_ns: int) -> None:
-        """What is here becomes known late: it is ready with this packet."""
+        """The bytes here were understood late: they count as complete with this packet."""
         self.ready = [packet] * len(self.ready)
         self.ready_ns = [time_ns] * len(self.ready_ns)
 
     def forget_old_ids(self) -> None:
-        """At a batch's end, not before: answers in it that are searched for belong to requests before them, wherever the batch began."""
+        """Only at the end of a batch: answers found in it may belong to requests that came long before its last one."""
         del self.ids[: -REMEMBERED if self.by_client else -1]
 
     # -- damage
 
     def break_off(self, length: int, tell: Tell) -> tuple[int, list[Run]]:
-        """No frame begins here: keeps what came with the packet that told so, gives that packet and what came later."""
+        """The length here is impossible. Keeps the bytes up to the packet that showed it; returns that packet and the bytes that came
+        later."""
         edges = self.edges()
         piece = bisect_right(edges, 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
@@ -177,7 +178,7 @@ class Stream:
         return packet, later
 
     def search(self) -> None:
-        """From here on the next boundary is unknown."""
+        """From here on the next message boundary is not known."""
         self.searching = True
         self.try_at = 0
         self.need = 4
@@ -204,7 +205,7 @@ class Stream:
             self.skipped = 0
 
     def lose(self, gap: Gap, tell: Tell) -> None:
-        """A hole behind the bytes that are here: inside a frame of known length the next boundary is still certain."""
+        """A gap follows the bytes that are here: if it lies inside a frame of known length, the next boundary is still certain."""
         self.lost = True
         if self.skip and not self.size:
             left = self.skip
@@ -223,7 +224,7 @@ class Stream:
             self.search()
 
     def give_up(self, tell: Tell) -> None:
-        """What is here takes too much room: the frame is passed over, or, where no boundary is known, its beginning."""
+        """These bytes take too much room: the unfinished frame is skipped, or, where no boundary is known, the bytes searched so far."""
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching else f" of {self.need}")
         tell(Weird("UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size))
@@ -233,7 +234,7 @@ class Stream:
         self.need = 4
 
     def find(self, other: Stream, knows: Knows, final: bool, tell: Tell) -> bool:
-        """Looks for the next boundary in the bytes that are here; True when frames can be cut again."""
+        """Searches the bytes here for the next message boundary; True if frames can be cut again."""
         if not self.size or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
@@ -255,7 +256,7 @@ class Stream:
         return True
 
     def open_ids(self, other: Stream) -> list[int]:
-        """Correlation ids of the client's requests (`other`) that came before what is here did, behind the last one answered here."""
+        """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last here."""
         now = self.ready[-1]
         asked = [signed(number) for number in other.ids if number >> 32 <= now][-REMEMBERED:]
         answered = signed(self.ids[-1]) if self.ids else None
@@ -264,7 +265,7 @@ class Stream:
         return asked
 
     def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:
-        """The connection is over; what is left was never a whole frame."""
+        """The connection is over: what is left here is no whole frame."""
         if self.size and not self.searching and not self.skip:
             whole = 4 + _INT32(self.joined(), 0)[0] if self.size >= 4 else None
             text = f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the {_ENDS.get(how, 'connection')} ended"

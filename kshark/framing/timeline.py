@@ -1,6 +1,6 @@
-"""The one time line: frames and events in the order of the packets that completed them, whatever the cut into batches.
+"""The one time line: frames and events in the order of the packets that completed them, however packets were cut into batches.
 
-While it is not certain yet what comes before (a hole may still be filled, a connection is not recognised), what is later waits, up to
+While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items wait, up to
 limits.HELD_PACKETS packets and limits.HELD_BYTES bytes.
 """
 
@@ -36,7 +36,7 @@ NEVER: Final = 1 << 62
 
 @dataclass(slots=True, eq=False)
 class Timeline:
-    """`release` takes what came together and gives what is certain up to the packet `horizon`."""
+    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits."""
 
     _held: list[Frames] = field(default_factory=list)
     _told: list[Told] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Timeline:
 
 
 def joined(parts: list[Frames]) -> Frames | None:
-    """All in one, the earlier ones' frames first."""
+    """All in one, in this order; None where there are none."""
     if len(parts) < 2:
         return parts[0] if parts else None
     bytes_before = list(accumulate((len(part.buffer) for part in parts), initial=0))
@@ -90,7 +90,7 @@ def joined(parts: list[Frames]) -> Frames | None:
 
 
 def apart(frames: Frames) -> Frames:
-    """With bytes, and streams, of their own."""
+    """A copy with its own buffer and streams, so that waiting frames do not keep the whole batch in memory."""
     pieces = [frames.buffer[start:end] for start, end in zip(frames.start.tolist(), frames.end.tolist(), strict=True)]
     end = np.cumsum([0, *map(len, pieces)])
     used, stream = np.unique(frames.stream, return_inverse=True)
@@ -121,7 +121,7 @@ def _lines(frames: Frames, told: list[Told]) -> list[Line]:
 
 
 def _place(told: Told) -> tuple[int, bool, int]:
-    """Packet, whether it comes after the frames of that packet, as endings do, and flow."""
+    """Where it belongs in the time line: packet, whether after the frames of that packet (as endings are), flow."""
     if isinstance(told, Weird):
         return told.packet, False, told.flow or 0
     event = told.closed if isinstance(told, Ending) else told

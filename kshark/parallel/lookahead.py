@@ -15,7 +15,7 @@ from msgspec import UNSET
 from kshark.codec.paths import values
 from kshark.embedded import Embedding
 from kshark.embedded.companions import ordinary
-from kshark.exchange import ExchangeStage, Standing
+from kshark.exchange import ExchangeStage, FlowState
 from kshark.model import Event, Exchange, Message
 from kshark.parallel.selective import LazyReader, SelectiveDecoders, records_of
 from kshark.pipeline import Options
@@ -33,7 +33,7 @@ class Context(NamedTuple):
     the widths of columns.
     """
 
-    standings: list[tuple[int, Standing]]
+    states: list[tuple[int, FlowState]]
     names: list[tuple[str, str, int]]
     told_full: bool
     widths: tuple[int, ...] | None
@@ -65,16 +65,16 @@ class Lookahead:
 
     def context(self, flows: Iterable[int], names: int) -> Context:
         """For the next batch, which has these connections and goes to a worker that knows the first `names` names."""
-        standings = [(flow, standing) for flow in flows if (standing := self._exchange.standing(flow)) is not None]
+        states = [(flow, state) for flow in flows if (state := self._exchange.state_of(flow)) is not None]
         embedding = self._embedding
         if embedding is None:
-            return Context(standings, [], False, self._widths)
-        return Context(standings, embedding.names.latest(self.names - names), embedding.told_full, self._widths)
+            return Context(states, [], False, self._widths)
+        return Context(states, embedding.names.latest(self.names - names), embedding.told_full, self._widths)
 
     def read(self, events: Iterable[Event], since_ns: int) -> None:
         """A batch; messages before `since_ns` are not measured."""
         exchange, measure = self._exchange, self._measure
-        for pages in (*map(exchange.feed, events), exchange.turn()):
+        for pages in (*map(exchange.feed, events), exchange.flush()):
             for page in pages:
                 if self._embedding is not None:
                     self._learn(page, self._embedding)

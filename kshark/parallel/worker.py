@@ -78,7 +78,7 @@ class Worker:
         return Result(self._renderer.rendered(), notes)
 
     def _begin(self, context: Context, flows: Mapping[int, Flow]) -> None:
-        self._back.resume((flows[flow], standing) for flow, standing in context.standings)
+        self._back.resume((flows[flow], standing) for flow, standing in context.states)
         embedding = self._back.embedding
         if embedding is not None:
             for name in context.names:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Message, Opened, Weird
-from kshark.tables import batches, groups, oddities, share
+from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.connections import Connection
 from kshark.tables.held import Held
@@ -143,7 +143,7 @@ class Rows:
         elif connection.first_response is None and message.request_packet is not UNSET:
             connection.first_response = message.packet
         if message.correlation_id is UNSET:
-            self._held.rows["weirds"] += oddities.touched(connection.named(message), message)
+            self._held.rows["weirds"] += weirds.touched(connection.named(message), message)
 
     def _give_up(self, connection: Connection, packet: int) -> None:
         """The exchanges without an answer are complete; that packet told it."""
@@ -162,13 +162,13 @@ class Rows:
         held.exchanges.append((exchange, where, asked_at, position, given_up, after))
         if request is not None:
             if request.weird is not UNSET:
-                held.rows["weirds"] += oddities.touched(where, request)
+                held.rows["weirds"] += weirds.touched(where, request)
             add = _OF_REQUEST.get(request.api_key)
             if add is not None:
                 add(held, names, where, request, exchange)
         if response is not None:
             if response.weird is not UNSET:
-                held.rows["weirds"] += oddities.touched(where, response)
+                held.rows["weirds"] += weirds.touched(where, response)
             add = _OF_RESPONSE.get(response.api_key)
             if add is not None:
                 add(held, names, where, response, exchange)
@@ -178,13 +178,13 @@ class Rows:
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)
         self._give_up(connection, gap.packet)
-        self._held.rows["weirds"].append(oddities.gap_row(connection, gap))
+        self._held.rows["weirds"].append(weirds.gap_row(connection, gap))
 
     def _weird(self, weird: Weird) -> None:
         connection = None if weird.flow is None else self._connections.get(weird.flow)
         where = self._where(-1 if weird.flow is None else weird.flow, None, None) if connection is None else connection.now()
-        self._held.rows["weirds"].append(oddities.weird_row(where, connection, weird))
+        self._held.rows["weirds"].append(weirds.weird_row(where, connection, weird))
 
     def _finding(self, finding: Finding) -> None:
         where = self._where(finding.flow, finding.broker, finding.client)
-        self._held.rows["findings"].append(oddities.finding_row(where, finding))
+        self._held.rows["findings"].append(weirds.finding_row(where, finding))
