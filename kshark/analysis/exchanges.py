@@ -55,6 +55,6 @@ def _verdict(rule: Rule, request: Message, response: Message | None, connection:
     call = call_of(request, response, connection)
     answered = "" if rule.answer is None or call.answer is None else f" was answered with error {call.answer.error}"
     text = f"{call.here}{answered}: {rule.told} ({call.packets})"
-    argument = Argument(text, (call,), EXCHANGE, noted=not rule.accuses)
+    argument = Argument(text, (call,), EXCHANGE)
     judgement = judge(argument, None, accuses=rule.accuses)
     return Verdict(rule, argument, judgement) if judgement.verdict in rule.verdicts else None

@@ -130,10 +130,7 @@ class ShareSessionRunner:
         for step in self._steps():
             step.settled = True
         said = list(self.settle())
-        for verdict in self._pending:
-            judged = judge(verdict.argument, None, accuses=verdict.rule.accuses)
-            unproved = Judgement("unknown", verdict.argument.needs.unproved)
-            said.append(verdict._replace(judgement=unproved if judged is PENDING else judged))
+        said += [verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved)) for verdict in self._pending]
         self._pending = []
         self.listing.end(self.state)
         for trace in self.state.here.values():

@@ -70,27 +70,3 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
             list(analyzer.feed(event))
     list(analyzer.close())
     assert analyzer.summary()["sessions"] == len(analyzer.sessions())
-
-
-def test_a_refused_request_that_cannot_be_read_is_not_passed_over() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    refused = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
-    rows = talk.packets()
-    number, packet = rows[refused.packets[0] - 1]
-    group = packet.data.index(b"\x02g")
-    rows[refused.packets[0] - 1] = number, replace(packet, data=packet.data[:group] + b"\x7f" + packet.data[group + 1 :])
-    found = [finding for finding in findings(Thinned(rows)) if finding.cause is not None]
-    assert [(finding.code, finding.verdict, finding.unknown_because, finding.packet) for finding in found] == [
-        ("EPOCH_REFUSED", "unknown", "cut", refused.packet)
-    ]
-
-
-def test_thousands_of_requests_without_an_answer() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    for epoch in range(2, 1500):
-        a.share_fetch(epoch)
-    late = a.on(talk.connection()).share_fetch(5000).answered(INVALID_SHARE_SESSION_EPOCH)
-    (found,) = [finding for finding in findings(talk) if finding.cause is not None]
-    assert (found.verdict, found.packet) == ("unknown", late.packet)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
-from kshark import limits
-from kshark.analysis import Analyzer, ShareSession, in_packet_order
+from kshark.analysis import Analyzer, Closing, Moment, ShareSession
 from tests.analysis.talks import broker_closes, broker_refuses, opened
 from tests.conversation import (
     BROKER,
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
     Conversation,
+    Member,
     Thinned,
     events,
-    findings,
 )
 
 
@@ -37,16 +35,29 @@ def test_a_session_from_its_opening_to_its_final_epoch() -> None:
     talk = Conversation()
     a = opened(talk, 2)
     a.share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(8).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.on(talk.connection()).share_fetch(3).answered(42)
+    a.share_fetch(3)
     last = a.share_acknowledge(-1).answered()
+    a.share_fetch(4).answered(SHARE_SESSION_NOT_FOUND)
     first = talk.exchanges[2]
     (session,) = sessions(talk)
     assert (session.broker, session.group_id, session.member_id, session.session) == (BROKER, "g", a.member_id, 1)
-    assert (session.first_epoch, session.last_epoch, session.requests, session.accepted) == (0, -1, 5, 4)
-    assert (session.rejected, session.connections) == ({"123": 1}, 1)
-    assert session.opened is not None
-    assert session.opened.packet == first.packet
-    assert session.closed is not None
-    assert (session.closed.packet, session.closed.how) == (last.packet, "final_epoch")
+    assert (session.first_epoch, session.last_epoch, session.requests, session.accepted) == (0, 4, 9, 4)
+    assert (session.rejected, session.connections) == ({"123": 2, "42": 1, "122": 1}, 2)
+    assert session.opened == Moment(first.packet, time_of(talk, first.packet))
+    assert session.closed == Closing(last.packet, time_of(talk, last.packet), "final_epoch")
+
+
+def time_of(talk: Conversation, packet: int) -> int:
+    return talk.wire.packets[packet - 1].time_ns
+
+
+def closings(talk: Conversation) -> list[tuple[str, int]]:
+    """How each session ended, and with which packet."""
+    found = [session.closed for session in sessions(talk)]
+    assert all(closed is not None and closed.time_ns == time_of(talk, closed.packet) for closed in found)
+    return [(closed.how, closed.packet) for closed in found if closed is not None]
 
 
 def test_its_json_has_the_keys_that_users_rely_on() -> None:
@@ -61,22 +72,59 @@ def test_its_json_has_the_keys_that_users_rely_on() -> None:
     assert set(keys["closed"]) == {"packet", "time_ns", "how"}
 
 
+def rows(talk: Conversation) -> list[tuple[str, int, object, int | None, str]]:
+    """Of every session: API, epoch, what was expected, error, outcome."""
+    found = []
+    for session in sessions(talk, steps=True):
+        assert session.steps is not msgspec.UNSET
+        found += [(row.api, row.epoch, row.expected, row.error_code, row.outcome) for row in session.steps]
+    return found
+
+
 def test_a_row_for_every_request() -> None:
     talk = Conversation()
     a = opened(talk, 1)
     a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
     a.share_fetch(2)
-    a.on(talk.connection()).share_acknowledge(3).answered()
-    (session,) = sessions(talk, steps=True)
-    assert session.steps is not msgspec.UNSET
-    rows = [(row.api, row.epoch, row.expected, row.error_code, row.outcome) for row in session.steps]
-    assert rows == [
+    b = a.on(talk.connection())
+    b.share_acknowledge(3).answered()
+    b.share_fetch(4).answered(-1)
+    b.share_fetch(5).answered(42)
+    b.share_fetch(0).answered()
+    b.share_fetch(-1).answered()
+    b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    b.share_fetch(0).answered(133)
+    assert rows(talk) == [
         ("ShareFetch", 0, None, 0, "opened"),
         ("ShareFetch", 1, 1, 0, "advanced"),
         ("ShareFetch", 3, 2, 123, "wrong epoch"),
         ("ShareFetch", 2, 2, None, "unanswered"),
         ("ShareAcknowledge", 3, [2, 3], 0, "advanced"),
+        ("ShareFetch", 4, 4, -1, "advanced"),
+        ("ShareFetch", 5, 5, 42, "refused"),
+        ("ShareFetch", 0, 5, 0, "reopened"),
+        ("ShareFetch", -1, 1, 0, "closed"),
+        ("ShareFetch", 1, 0, 122, "not found"),
+        ("ShareFetch", 0, 0, 133, "refused"),
     ]
+
+
+def test_the_row_of_a_fetch_that_was_overtaken() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    waiting = a.share_fetch(1)
+    a.on(talk.connection()).share_acknowledge(2).answered()
+    waiting.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [row[-1] for row in rows(talk)] == ["opened", "overtaken", "advanced"]
+    assert [step.packet for step in sessions(talk, steps=True)[0].steps] == [
+        asked.sent for asked in talk.exchanges if "Share" in asked.api and asked.key != 76
+    ]  # type: ignore[union-attr]
+
+
+def test_without_steps_there_are_no_rows() -> None:
+    talk = Conversation()
+    opened(talk, 2)
+    assert sessions(talk)[0].steps is msgspec.UNSET
 
 
 def test_a_session_is_replaced_by_the_next() -> None:
@@ -140,64 +188,104 @@ def test_a_session_that_never_was_has_no_ending() -> None:
     assert how(talk) == [None]
 
 
-def test_the_summary_counts_what_was_seen_and_found() -> None:
+# -- how it ended
+
+
+def test_the_packet_with_which_it_ended() -> None:
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
-    analyzer = Analyzer()
-    found = [finding for event in events(talk) for finding in analyzer.feed(event)]
-    found += analyzer.close()
-    assert analyzer.summary() == {
-        "sessions": 1,
-        "exchanges": len(talk.exchanges),
-        "violations": 1,
-        "unknown": 0,
-        "notes": 0,
-        "gaps": 0,
-        "by_code": {"EPOCH_SKIP_AHEAD": 1},
-    }
-    assert in_packet_order(found) == found
-
-
-def test_a_finding_is_there_as_soon_as_the_answer_is() -> None:
-    talk = Conversation()
-    a = opened(talk, 1)
-    late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
-    a.share_fetch(0).answered()
-    analyzer = Analyzer()
-    said: list[int] = []
-    for event in events(talk):
-        packet = getattr(event, "packet", said[-1] if said else 0)
-        said += [packet for _ in analyzer.feed(event)]
-    assert said[0] <= late.packet + 1
-
-
-def test_a_lost_answer_does_not_hold_back_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "WAITING_STEPS", 5)
-    talk = Conversation()
-    a = opened(talk)
-    a.share_fetch(1)
+    again = a.share_fetch(0).answered()
+    fin = len(talk.packets()) + 1
+    a.connection.close()
     b = a.on(talk.connection())
-    for epoch in range(2, 12):
-        b.share_fetch(epoch).answered()
-    analyzer = Analyzer(steps=True)
-    for event in events(talk):
-        list(analyzer.feed(event))
-        waiting = [len(runner._queue) for runner in analyzer._runners.values()]
-        assert max(waiting, default=0) <= 5
-    list(analyzer.close())
-    assert analyzer.sessions()[0].accepted == 11
+    b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    b.share_fetch(0).answered()
+    last = b.share_fetch(1).answered()
+    assert closings(talk) == [("reopened", again.packet), ("connection_closed", fin), ("open", last.packet)]
 
 
-def test_more_sessions_than_the_limit_forget_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SESSIONS", 3)
+def test_a_session_that_is_used_behind_its_connections_end_goes_on() -> None:
+    """The release is not known, and it may be one whose sessions do not end so."""
+    for how in ("accepted", "refused"):
+        talk = Conversation(release=None)
+        a = talk.member("a")
+        a.share_fetch(0, version=0).answered()
+        b = a.on(talk.connection())
+        a.connection.close()
+        used = b.share_fetch(1, version=0).answered(0 if how == "accepted" else INVALID_SHARE_SESSION_EPOCH)
+        assert closings(talk) == [("open", used.packet)], how
+
+
+def test_it_ends_with_the_connection_that_opened_it_alone() -> None:
     talk = Conversation()
-    connection = talk.connection()
-    members = [talk.member(name, connection=connection) for name in "abcdef"]
-    for member in members:
-        member.share_fetch(0).answered()
-    wrong = members[0].share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
-    told = [(found.code, found.verdict, found.packet) for found in findings(talk)]
-    assert ("SESSION_UNKNOWN", "unknown", wrong.packet) in told
-    assert ("SESSIONS_FORGOTTEN", "note") in {(code, verdict) for code, verdict, _ in told}
-    assert len(sessions(talk)) == 3
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    used = b.share_fetch(2).answered()
+    b.connection.close()
+    assert closings(talk) == [("open", used.packet)]
+
+
+def test_a_session_gives_way() -> None:
+    talk = Conversation(release="4.0")
+    a = opened(talk, 1)
+    talk.pause(121)
+    lost = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
+    assert closings(talk) == [("evicted", lost.packet)]
+
+
+def test_a_session_is_killed_by_an_old_connection() -> None:
+    talk = Conversation(release="4.1")
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    b.share_fetch(0).answered()
+    reset = a.connection.tcp.reset()
+    b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    b.share_fetch(-1).answered(SHARE_SESSION_NOT_FOUND)
+    assert closings(talk)[1:] == [("connection_closed", reset)]
+
+
+def test_a_session_is_gone_for_a_reason_that_was_not_seen() -> None:
+    """All that the capture shows is when it was last alive."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    last = a.share_fetch(1).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
+    assert closings(talk) == [("open", last.packet)]
+
+
+def test_a_restart_ends_it_unless_its_connection_ended_before() -> None:
+    talk = Conversation()
+    a, b = opened(talk, 2), opened(talk, 2, name="b")
+    broker_closes(a.connection)
+    last = len(talk.packets()) + 2
+    broker_closes(b.connection)
+    assert last == len(talk.packets()) - 1
+    assert {found for found, _ in closings(talk)} == {"broker_restart"}
+
+
+def test_an_opening_that_fails_opens_none() -> None:
+    for error, opens in ((0, True), (-1, True), (1, True), (42, False), (133, False), (122, False), (None, False)):
+        talk = Conversation()
+        asked = talk.member("a").share_fetch(0)
+        if error is not None:
+            asked.answered(error)
+        found = sessions(talk)
+        assert [session.opened is not None for session in found] == ([] if error == 42 else [opens]), error
+
+
+def test_whoever_has_no_name_has_no_session() -> None:
+    for name in ("", "x" * 37):
+        talk = Conversation()
+        Member(talk.connection(), "g", name).share_fetch(0).answered(-1)
+        Member(talk.connection(), "g", name).share_fetch(1).answered(122)
+        assert sessions(talk) == []
+
+
+def test_what_is_refused_early_begins_no_session() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(1).answered(42)
+    assert sessions(talk) == []
+    a.share_fetch(0).answered()
+    a.share_fetch(1).answered(42)
+    assert [(session.requests, session.rejected) for session in sessions(talk)] == [(2, {"42": 1})]

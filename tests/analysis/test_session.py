@@ -6,12 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kshark import limits
+from kshark.analysis import Analyzer
 from kshark.model import Finding
 from tests.analysis.reference import NONE, WRONG_EPOCH, ReferenceBroker, Session
-from tests.conversation import Asked, Conversation, Member, findings
+from tests.analysis.talks import caused, opened
+from tests.analysis.test_listing import rows
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, Member, events, findings, violation
 
 
 class Act(NamedTuple):
@@ -137,3 +142,124 @@ def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -
             assert finding.cause in ("overtaken", "concurrent_requests", "unknown"), finding.argument
         elif finding.cause == "overtaken":
             raise AssertionError(finding.argument)
+
+
+# -- what waits for what
+
+
+def said_at(talk: Conversation) -> list[tuple[str, int]]:
+    """Each code, with the packet that was the last when it was said."""
+    analyzer, last, said = Analyzer(), 0, []
+    for event in events(talk):
+        last = getattr(event, "packet", last)
+        said += [(finding.code, last) for finding in analyzer.feed(event)]
+    return [*said, *((finding.code, len(talk.packets()) + 1) for finding in analyzer.close())]
+
+
+def test_a_finding_is_there_as_soon_as_the_answer_is() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    again = a.share_fetch(0).answered()
+    assert said_at(talk) == [("EPOCH_SKIP_AHEAD", late.packet), ("SESSION_REOPEN", again.packet)]
+
+
+def test_a_refusal_waits_for_the_answers_to_what_was_sent_before_it_came() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    b, c = a.on(talk.connection()), a.on(talk.connection())
+    refused, beside = a.share_acknowledge(2), b.share_acknowledge(2)
+    refused.answered(INVALID_SHARE_SESSION_EPOCH)
+    behind = c.share_fetch(7)
+    beside.answered()
+    behind.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [("FETCH_OVERTAKEN", beside.packet)]
+    assert [(it.code, it.cause, it.packet) for it in caused(talk)] == [
+        ("FETCH_OVERTAKEN", "concurrent_requests", refused.packet),
+        ("EPOCH_SKIP_AHEAD", "skip_ahead", behind.packet),
+    ]
+
+
+def test_what_was_sent_behind_the_answer_is_not_waited_for() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    refused = a.share_acknowledge(5).answered(INVALID_SHARE_SESSION_EPOCH)
+    b.share_acknowledge(2)
+    b.connection.close()
+    assert said_at(talk)[0] == ("EPOCH_SKIP_AHEAD", refused.packet)
+
+
+def test_pipelined_requests_are_the_brokers_turn_one_behind_the_other() -> None:
+    """A reopening that was sent behind the second of them, and answered before it, was taken first."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    first, second = a.share_fetch(2), a.share_fetch(3)
+    b.share_fetch(0).answered()
+    first.answered()
+    second.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [(it.code, it.cause) for it in caused(talk)] == [("DUPLICATE_MEMBER", "reopened_elsewhere")]
+
+
+def test_requests_without_an_answer_are_settled_when_their_connection_ends() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2)
+    late = a.on(talk.connection()).share_fetch(9).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.connection.reset()
+    a.on(talk.connection()).heartbeat(1).answered()
+    assert said_at(talk)[0] == ("EPOCH_SKIP_AHEAD", late.packet + 1)
+
+
+def test_what_has_to_show_up_is_waited_for() -> None:
+    """A later request of the first connection shows that it was still open."""
+    talk = Conversation()
+    a = opened(talk)
+    waiting = a.share_fetch(1)
+    a.on(talk.connection()).share_acknowledge(2).answered()
+    waiting.answered(INVALID_SHARE_SESSION_EPOCH)
+    proof = a.heartbeat(1).answered()
+    a.share_fetch(-1).answered()
+    assert ("CONCURRENT_SESSION_REQUESTS", proof.sent) not in said_at(talk)
+    assert ("CONCURRENT_SESSION_REQUESTS", proof.packet) in said_at(talk)
+
+
+def test_a_lost_answer_does_not_hold_back_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WAITING_STEPS", 5)
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(1)
+    b = a.on(talk.connection())
+    for epoch in range(2, 12):
+        b.share_fetch(epoch).answered()
+    analyzer = Analyzer(steps=True)
+    for event in events(talk):
+        list(analyzer.feed(event))
+        waiting = [len(runner._queue) for runner in analyzer._runners.values()]
+        assert max(waiting, default=0) <= 5
+    list(analyzer.close())
+    assert analyzer.sessions()[0].accepted == 11
+
+
+def test_what_is_not_waited_for_any_longer_counts_as_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WAITING_STEPS", 3)
+    talk = Conversation()
+    a = opened(talk)
+    b = a.on(talk.connection())
+    a.share_fetch(1)
+    for epoch in range(2, 5):
+        b.share_fetch(epoch).answered()
+    late = b.share_fetch(9).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert caused(talk) == [violation("EPOCH_SKIP_AHEAD", late, cause="skip_ahead")]
+    assert [row[-1] for row in rows(talk)] == ["opened", "unanswered", "advanced", "advanced", "advanced", "wrong epoch"]
+
+
+def test_thousands_of_requests_without_an_answer() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    for epoch in range(2, 1500):
+        a.share_fetch(epoch)
+    late = a.on(talk.connection()).share_fetch(5000).answered(INVALID_SHARE_SESSION_EPOCH)
+    (found,) = caused(talk)
+    assert (found.verdict, found.packet) == ("unknown", late.packet)
