@@ -1,6 +1,6 @@
-"""Where Kafka's structures lie inside bytes, as words for dissectors: the field, what it holds, and what tells which of several it is.
+"""Where Kafka's structures lie inside bytes fields, as words for dissectors: the field, what it holds, and how one of several is chosen.
 
-All of it is data; kshark.embedded obeys it. Bytes inside a structure may hold structures again.
+All of it is data, which kshark.embedded follows. Bytes fields inside a structure may hold structures again.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 from kshark.schema import Layout
 
-#: What tells the version of a structure: an int16 before the body, the body's first field (an int16), the numbers before a record's
-#: value, or nothing but the length: then it is the newest version that ends where the bytes do.
+#: Where a structure's version is found: in an int16 before it, in its own first field (an int16), in the numbers before a record's value,
+#: or nowhere: then it is the newest version that ends where the bytes do.
 VersionFrom = Literal["prefix", "first_field", "numbers", "length"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """A layout as it lies in bytes; `inside`: what bytes fields of its own hold."""
+    """A layout inside bytes; `inside`: the contents of its own bytes fields."""
 
     layout: Layout
     version_from: VersionFrom = "prefix"
@@ -27,7 +27,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers before a record's key or value, by name: the one called `type` tells what the record is, `version` the value's version."""
+    """Numbers before a record's key or value, by name: `type` is the kind of record, `version` the version of the value."""
 
     names: tuple[str, ...] = ()
     encoding: Literal["int16", "uvarint"] = "int16"
@@ -38,8 +38,9 @@ NONE: Final = Numbers()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """Records that a part of Kafka writes for itself. `types`: key's layout (None: it has no more than its numbers) and value's
-    structure, by the record type that the numbers of `key`, or those of `value`, tell."""
+    """Records that a part of Kafka writes for itself. `types`: by the record's type, which is one of the numbers of `key` or `value`, the
+    key's layout (None: the key is its numbers only) and the value's structure.
+    """
 
     types: Mapping[int, tuple[Layout | None, Structure]]
     key: Numbers = NONE
@@ -48,7 +49,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; `compression` is the field that names the codec."""
+    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; the field `compression` names the codec."""
 
     format: str
     compression: str
@@ -56,7 +57,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole message behind its header, which says what it is; of a response the field `of` of the request holds that header."""
+    """A whole message with its header, which says what it is; of a response the request's field `of` holds the request header."""
 
     kind: Literal["request", "response"]
     of: str = ""
@@ -67,12 +68,13 @@ Holding = Structure | Log | Foreign | Whole
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A field of bytes or records in a body, `path` dotted (arrays are walked through), and what it can hold.
+    """A field of bytes or records in a body, `path` with dots (through arrays too), and what it can hold.
 
-    `holds`: by the value of one of the fields `by`, the innermost that has one: beside the place, further out, last in the request;
-    topic ids count as their topic's name. Where none has a value, what fits the bytes to their end is taken, if only one does. Without
-    `by` it holds what stands under "". `control`: what records of control batches are. `call`: names by which the places inside find
-    fields that are called otherwise here. `certain` False: others may put other bytes there, so what does not fit is not wrong.
+    `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs around it, last
+    in the request; a topic id counts as its topic's name. If no such field has a value, the one entry that fits the bytes to their end
+    is taken, if it is the only one. Without `by` the content is the entry "". `control`: the content of control batches. `call`: other
+    names that the fields used by places inside have here. `certain` False: other software may put other bytes there, so a misfit is no
+    fault.
     """
 
     path: str
@@ -88,7 +90,7 @@ class Place:
 
 
 def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:
-    """Every layout that the places can hold, at any depth, with the record type that stands for it (None: it is no record)."""
+    """Every layout that the places can hold, at any depth, with its record type (None: it is no record)."""
     for place in places:
         for holding in (*place.holds.values(), *((place.control,) if place.control else ())):
             match holding:

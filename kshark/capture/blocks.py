@@ -24,21 +24,21 @@ PACKET: Final = 2
 SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 
-#: Bytes before the packet, of an Enhanced or obsolete Packet Block and of a Simple one; behind it: padding, options, 4 bytes of length.
+#: Bytes before the packet data in an Enhanced or obsolete Packet Block, and in a Simple one; padding, options and the length follow it.
 HEADER: Final = 28
 SIMPLE_HEADER: Final = 12
 TRAILER: Final = 4
 
 EPB_DROPCOUNT: Final = 4
-#: Bytes of that option, its header included; a list too short for it is not looked into.
+#: Bytes of that option with its header; a shorter list of options cannot hold it.
 DROP_COUNT_SIZE: Final = 12
 UNKNOWN_DROPS: Final = 0xFFFF
 
 
 class PacketBlocks:
-    """Whole blocks of the three packet kinds, by where they begin in `buffer`.
+    """Whole packet blocks of the three kinds, by where they begin in `buffer`.
 
-    `sound` is how many of them come before the first whose two lengths disagree.
+    `sound` is how many of them come before the first one whose two lengths disagree.
     """
 
     def __init__(self, buffer: bytes, order: str, position: Int64s) -> None:
@@ -53,9 +53,9 @@ class PacketBlocks:
         self._size = size[: self.sound]
 
     def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
-        """The sound blocks' packets, numbered from `number`, and what is wrong with those left out, or lost before them.
+        """The sound blocks' packets, numbered from `number`, and what is wrong with packets left out or lost before them.
 
-        `before_ns` is the time of the packet before: a Simple Packet Block has none of its own.
+        `before_ns`: the time of the previous packet, which a Simple Packet Block takes over since it has none of its own.
         """
         words = self._header()
         kind, first = words[:, 0], words[:, 2]
@@ -83,13 +83,13 @@ class PacketBlocks:
         return (batch if good.all() else chosen(batch, good)), faults
 
     def _header(self) -> Int64s:
-        """The first seven words of every block; those of a short one run over its end."""
+        """The first seven words of every block; of a shorter block some of them lie in what follows it."""
         enough = int(self._position[-1]) + HEADER <= len(self._buffer)
         view = np.frombuffer(self._buffer if enough else self._buffer + bytes(HEADER), np.uint8)
         return _words(view, self._position, HEADER // 4, self._order)
 
     def _drops(self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s) -> Iterator[Weird]:
-        """Packets that blocks say were lost just before theirs: an option of the Enhanced, a field of the obsolete block."""
+        """Packets that the capture lost right before a block, as an Enhanced block's option or an obsolete block's field says."""
         behind = batch.length + (-batch.length & 3)
         spare = room - behind
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
@@ -119,7 +119,7 @@ def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:
 
 
 def _times(words: Int64s, interface: Int64s, interfaces: list[Interface], own: NDArray[np.bool_], before_ns: int) -> Int64s:
-    """Times of the blocks that have their `own`; the others take the one before."""
+    """The times of blocks that have their `own`; the others take over the previous one."""
     ticks = words[:, 3].astype(np.uint64) << np.uint64(32) | words[:, 4].astype(np.uint64)
     times = np.full(len(words), before_ns, np.int64)
     for at in np.unique(interface[own]).tolist():

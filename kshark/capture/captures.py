@@ -1,4 +1,4 @@
-"""What a user names on the command line, as captures: files, folders, standard input."""
+"""What a user names on the command line (files, folders, standard input) as captures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kshark.model import PacketBatch, Weird
 class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
-    `names` are the files, `numbering` tells which one a packet came from, `bytes_read` and `bytes_total` how far reading is
-    (None: nobody knows, a pipe is among them).
+    `names` are the files, `numbering` knows which file a packet came from, `bytes_read` and `bytes_total` how far reading has come
+    (None: not known, since one of them is a pipe).
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
@@ -61,7 +61,7 @@ def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
 
 
 def expand(paths: Sequence[str | Path]) -> list[str | Path]:
-    """The paths with folders replaced by the captures below them, in order of name; files of a folder that are none are left out."""
+    """The paths, each folder replaced by the captures below it in order of name; other files in a folder are left out."""
     if not paths:
         raise UsageError("no capture is named; give a file, a folder, or - for standard input")
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:

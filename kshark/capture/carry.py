@@ -1,10 +1,10 @@
-"""Bytes of an unfinished record, kept until the next read brings the rest."""
+"""Bytes of an unfinished record, kept until the next read completes it."""
 
 from __future__ import annotations
 
 
 class Carry:
-    """Joins what is left over with what comes, once, when the record can be whole: small reads cost no repeated copying.
+    """Joins leftover bytes with new ones only when the record can be whole: small reads cost no repeated copying.
 
     `position` is where the joined bytes begin in the stream.
     """
@@ -19,7 +19,7 @@ class Carry:
         return self._size
 
     def join(self, data: bytes) -> bytes | None:
-        """All bytes not yet consumed, or None while fewer than needed are there."""
+        """All bytes not consumed yet; None while fewer than needed are here."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size < self._need:
@@ -29,7 +29,7 @@ class Carry:
         return joined
 
     def keep(self, joined: bytes, consumed: int, need: int) -> None:
-        """Puts back what was not consumed; `need` bytes from there make the next attempt worth it."""
+        """Keeps what was not consumed; the next attempt is made when `need` bytes are here."""
         self.position += consumed
         rest = joined[consumed:]
         self._pieces, self._size, self._need = [rest], len(rest), need

@@ -1,4 +1,4 @@
-"""gzip and zstd as streams: compressed pieces in, at most so many bytes out, never a whole file in memory."""
+"""gzip and zstd as streams: compressed pieces in, a limited number of bytes out, never a whole file in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from kshark.errors import UnreadableInput
 
 READ_BYTES: Final = 1 << 18
-#: Bytes decompressed at once: so many before a damaged place may be lost.
+#: Bytes decompressed at once; as many before a damaged place may be lost.
 STEP_BYTES: Final = 1 << 17
 
 
@@ -25,7 +25,7 @@ class Input(Protocol):
         """Bytes taken from the file so far, as they are stored."""
 
     def read(self, size: int) -> bytes:
-        """At least one byte and at most `size`, what is there without waiting for more; nothing at the end."""
+        """What is here without waiting for more: 1 to `size` bytes; nothing at the end."""
 
     def close(self) -> None: ...
 
@@ -35,7 +35,7 @@ Make = Callable[[], tuple[Any, type[Exception]]]
 
 
 class Gunzip:
-    """zlib with the face of the standard library's other decompressors."""
+    """zlib with the interface of the standard library's newer decompressors."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -76,7 +76,7 @@ def unzstd() -> tuple[Any, type[Exception]]:
     return zstd.ZstdDecompressor(), zstd.ZstdError
 
 
-#: How compressed files begin, what that is called, what opens one.
+#: First bytes of a compressed file, the format's name, what opens it.
 COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
     b"\x1f\x8b": ("gzip", unzip),
     b"\x28\xb5\x2f\xfd": ("zstd", unzstd),
@@ -84,7 +84,7 @@ COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
 
 
 class Decompressed:
-    """An input that decompresses another one, whose first bytes are `head`. Streams one behind the other are read as one."""
+    """An input that decompresses another one, whose first bytes are `head`. Several streams in a row are read as one."""
 
     def __init__(self, compressed: Input, head: bytes, make: Make) -> None:
         self.fault: tuple[str, str] | None = None
@@ -110,7 +110,7 @@ class Decompressed:
         self._compressed.close()
 
     def _step(self, size: int, wait: bool) -> bytes:
-        """At least one byte; nothing at the end, and where more input is needed and must not be waited for."""
+        """At least one byte; nothing at the end, or where more input is needed and waiting is not allowed."""
         while not self._over:
             if self._stream.eof and not (wait and self._next_stream()):
                 break
@@ -136,7 +136,7 @@ class Decompressed:
         return data or self._compressed.read(READ_BYTES)
 
     def _next_stream(self) -> bool:
-        """Another stream behind the one that is done; zero bytes between them are padding."""
+        """Begins the next stream after the finished one; zero bytes between them are padding."""
         data = self._stream.unused_data.lstrip(b"\0")
         while not data:
             piece = self._compressed.read(READ_BYTES)

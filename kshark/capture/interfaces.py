@@ -1,4 +1,4 @@
-"""What a pcapng section says of its interfaces: link type, snap length, the unit and zero of their clocks, packets they dropped."""
+"""What a pcapng section says of its interfaces: link type, snap length, unit and offset of timestamps, packets dropped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAST_NS = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Interface:
-    """An interface of a section; `offset_s` is added to its times, of which `per_second` units make a second."""
+    """An interface of a section; `per_second` units make a second of its timestamps, `offset_s` is added to them."""
 
     link_type: int
     snap_length: int
@@ -36,7 +36,7 @@ class Interface:
 
 
 def options(block: bytes, position: int, end: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """Code and value of each option; a length that points outside ends the list, as an end marker does."""
+    """Code and value of each option; the list ends at an end marker, or at a length that leads outside."""
     header = struct.Struct(order + "HH")
     while position + 4 <= end:
         code, size = header.unpack_from(block, position)
@@ -47,7 +47,7 @@ def options(block: bytes, position: int, end: int, order: str) -> Iterator[tuple
 
 
 def described(block: bytes, position: int, end: int, order: str) -> Interface:
-    """An Interface Description Block from behind its lengths to its end. pcapng, section 4.2."""
+    """The interface of an Interface Description Block, without the block's lengths. pcapng, section 4.2."""
     link_type, _, snap_length = struct.unpack_from(order + "HHI", block, position)
     interface = Interface(link_type, snap_length)
     for code, value in options(block, position + 8, end, order):
@@ -66,7 +66,7 @@ def dropped(block: bytes, position: int, end: int, order: str) -> int:
 
 
 def to_ns(ticks: NDArray[np.uint64], interface: Interface) -> Int64s:
-    """Clock readings as nanoseconds since 1970, held within 64 bits; exact for every unit, quick for the usual decimal ones."""
+    """Timestamps as nanoseconds since 1970, clamped to 64 bits; exact for every unit, fast for the usual decimal ones."""
     unit, rest = divmod(NS, interface.per_second)
     if rest == 0 and interface.offset_s == 0 and int(ticks.max()) <= LAST_NS // unit:
         return ticks.astype(np.int64) * unit

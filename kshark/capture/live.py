@@ -1,6 +1,6 @@
-"""A network interface as packet batches: what has arrived since the last look is a batch, of one packet if need be.
+"""A network interface as packet batches: whatever arrived since the last read is one batch, even a single packet.
 
-The socket is scapy's; packets are taken from it as columns, without dissecting them. Linux: AF_PACKET, see packet(7).
+The socket is scapy's; packets are taken from it as columns, without scapy dissecting them. Linux: AF_PACKET, see packet(7).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ VLAN_BYTES: Final = 4
 #: pcap's name for packets that begin with an IP header, for which filters of `any` are compiled.
 DLT_RAW: Final = 12
 
-#: What the kernel may hold while we are busy.
+#: Bytes that the kernel buffers while kshark is busy.
 KERNEL_BUFFER_BYTES: Final = 32 << 20
 DRAIN_SECONDS: Final = 0.2
 SNAP_LENGTH: Final = 262_144
@@ -134,7 +134,7 @@ class LiveCapture:
             os.close(self._wake_write)
 
     def _take(self) -> PacketBatch | None:
-        """All that has arrived, up to the size of a batch; None: nothing."""
+        """Everything that has arrived, up to the size of a batch; None if nothing has."""
         taken: list[Taken] = []
         end = 0
         while end < BATCH_BYTES:
@@ -154,7 +154,7 @@ class LiveCapture:
         return PacketBatch(bytes(self._buffer[:end]), number, columns[:, 0], link_type, columns[:, 1], columns[:, 2], columns[:, 3])
 
     def _receive(self, start: int) -> tuple[Taken | None, int]:
-        """One packet into the buffer at `start`, and where the next one goes; none for loopback's outgoing copy."""
+        """Receives one packet into the buffer at `start`; returns where the next one goes. None for loopback's outgoing copy."""
         header = COOKED_HEADER.size if self.link_type == COOKED else 0
         room = self._buffer[start + header : start + header + self._snap_length]
         size, ancillary, _, address = self._socket.recvmsg_into([room], ANCILLARY_BYTES, socket.MSG_DONTWAIT)
@@ -172,7 +172,7 @@ class LiveCapture:
         return Taken(time_ns, start, header + size, header + wire_size), start + header + size
 
     def _count_drops(self) -> Iterator[Weird]:
-        """The kernel's counter starts again with every look."""
+        """Adds the kernel's counter, which starts at 0 again after each read."""
         _, drops = struct.unpack("=II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         if drops:
             self.dropped += drops
@@ -181,7 +181,7 @@ class LiveCapture:
 
 
 def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:
-    """What came beside a packet of `size` bytes: its time, its length on the wire, the VLAN tag that the card took out of it."""
+    """From the ancillary data of a packet of `size` bytes: its time, its length on the wire, the VLAN tag that the network card removed."""
     time_ns, wire_size, tag = None, size, None
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(data) == TIMESPEC.size:
@@ -195,7 +195,7 @@ def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int,
 
 
 def _open(interface: str, bpf: str | None, snap_length: int, promiscuous: bool) -> tuple[Any, socket.socket]:
-    """Who owns the packet socket and closes it, and the socket: scapy's for an interface, our own for all of them."""
+    """The object that owns the packet socket, and the socket: scapy's for one interface, our own for all of them."""
     logging.getLogger("scapy").setLevel(logging.ERROR)
     try:
         from scapy.arch.linux import L2ListenSocket
@@ -235,7 +235,7 @@ def _set_up(opened: socket.socket, interface: str, bpf: str | None, snap_length:
 
 
 def _attach(opened: socket.socket, interface: str, bpf: str, snap_length: int) -> None:
-    """The filter, made to keep as many bytes of a packet as we do; scapy's own keeps 65535, which offloaded packets exceed."""
+    """Attaches the filter, made to keep as many bytes of a packet as we do: scapy's keeps 65535, and offloaded packets are longer."""
     from scapy.arch.common import compile_filter, free_filter
     from scapy.libs.structures import sock_fprog
 
@@ -249,7 +249,7 @@ def _attach(opened: socket.socket, interface: str, bpf: str, snap_length: int) -
 
 
 def _drain(opened: socket.socket) -> None:
-    """What came before the filter was in place is not ours; at most so much as the kernel holds."""
+    """Drops packets that came before the filter was in place; at most as many as the kernel buffers."""
     until = time.monotonic() + DRAIN_SECONDS
     with suppress(BlockingIOError):
         while time.monotonic() < until:

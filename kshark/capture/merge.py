@@ -1,7 +1,7 @@
 """Several captures as one, in order of time.
 
-As in mergecap, the next packet comes from the capture whose next one is earliest, and within a capture the order stays. Captures that
-follow each other (rotation) pass batch by batch, and are opened only when their time comes.
+As in mergecap, the next packet comes from the capture whose next packet is earliest, and within a capture the order stays. Captures
+that follow each other (rotated files) pass batch by batch, and are opened only when their time comes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SMALLEST_READ: Final = 1 << 14
 
 
 class Part(NamedTuple):
-    """Rows of a lane's batch that are due: their keys, and by how much each one's number is above the one before."""
+    """Rows of a lane's batch that are due: their sort keys, and how far each one's packet number is above the previous one's."""
 
     lane: Lane
     batch: PacketBatch
@@ -39,9 +39,9 @@ class Part(NamedTuple):
 
 
 class Lane:
-    """One capture on its way into the merge. A regular file is closed again until its first packet is due.
+    """One capture in the merge. A regular file is closed again until its first packet is due.
 
-    `keys` are the greatest times so far, row by row of the batch: what orders rows between captures even where times run back.
+    `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's times jump back.
     """
 
     def __init__(self, path: str | Path, index: int) -> None:
@@ -62,7 +62,7 @@ class Lane:
         return self._capture.bytes_read
 
     def advance(self, read_bytes: int) -> Iterator[Weird]:
-        """Makes the capture's next batch the present one, None at its end; gives what is reported before it."""
+        """Loads the capture's next batch, None at its end; returns what is reported before it."""
         self._capture.read_bytes = read_bytes
         self.batch = None
         for item in self._items:
@@ -76,14 +76,14 @@ class Lane:
             yield self._placed(item)
 
     def next_key(self) -> tuple[int, int]:
-        """What the next row is ordered by; of equal times the capture named first goes first."""
+        """The sort key of the next row; at equal times the capture named first comes first."""
         return int(self.keys[self.taken]), self.index
 
     def last_key(self) -> tuple[int, int]:
         return int(self.keys[-1]), self.index
 
     def part_until(self, bound: tuple[int, int]) -> Part | None:
-        """The rows that can go when nothing else comes before `bound`."""
+        """The rows that come before `bound`."""
         assert self.batch is not None
         start, end = self.taken, int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left"))
         if end <= start:
@@ -93,7 +93,7 @@ class Lane:
         return Part(self, chosen(self.batch, rows), self.keys[rows], steps)
 
     def give(self, numbers: Int64s) -> None:
-        """Notes that the next rows went out under these numbers."""
+        """Notes the numbers under which the next rows went out."""
         self._numbers[self.taken : self.taken + len(numbers)] = numbers
         self.taken += len(numbers)
 
@@ -115,14 +115,14 @@ class Lane:
         yield from self._capture
 
     def _placed(self, weird: Weird) -> Weird:
-        """The same with the packet's number in the merge, and the capture's name."""
+        """The same weird with the packet's number in the merge and the capture's name."""
         at = int(np.searchsorted(self._frames, weird.packet, "right")) - 1
         number = int(self._numbers[at]) if at >= 0 else 0
         return replace(weird, packet=number, detail=f"{self._path}: {weird.detail}")
 
 
 def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch | Weird]:
-    """All captures' packets, numbered from 1 in the order in which they come out."""
+    """All captures' packets, numbered from 1 in the order of the merge."""
     waiting = deque(sorted(lanes, key=lambda lane: (lane.starts_ns, lane.index)))
     active: list[Lane] = []
     number = 0
@@ -149,7 +149,7 @@ def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch |
 
 
 def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> PacketBatch:
-    """The rows of all lanes that come before `bound`, as one batch numbered behind `number`."""
+    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`."""
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
@@ -167,7 +167,7 @@ def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering
 
 
 def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
-    """Batches one behind the other in one buffer; a single one keeps its own."""
+    """Several batches in one buffer; a single one keeps its own."""
     if len(batches) == 1:
         return batches[0]
     begins = [int(batch.offset[0]) for batch in batches]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Numbering:
-    """Packet number to (file, frame), kept as runs of consecutive packets from one file.
+    """From packet number to (file, frame), kept as runs of consecutive packets from one file.
 
-    Files one behind the other make a run each. Beyond `limit` runs the older half is forgotten.
+    Files that do not overlap take one run each. Beyond `limit` runs the older half is forgotten.
     """
 
     def __init__(self, names: Sequence[str], limit: int = NUMBERING_RUNS) -> None:
@@ -41,7 +41,7 @@ class Numbering:
                 del column[: len(column) // 2]
 
     def locate(self, number: int) -> tuple[str, int] | None:
-        """(file name, frame number within it) of a packet; None for one that is unknown or forgotten."""
+        """(file name, frame number in that file) of a packet; None if it is unknown or forgotten."""
         at = bisect_right(self._number, number) - 1
         if at < 0:
             return None

@@ -19,7 +19,7 @@ from kshark.model import PacketBatch, Weird
 
 
 class Format(NamedTuple):
-    """What the magic number tells: byte order, nanoseconds in a unit of the time's fraction, bytes of a record header."""
+    """What the magic number says: byte order, nanoseconds per unit of the time's fraction, bytes of a record header."""
 
     order: str
     unit_ns: int
@@ -40,7 +40,7 @@ FILE_HEADER: Final = 24
 class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
-    Packets are numbered from 1. Reading stops at a length that cannot be; the bytes behind are counted and reported at the end.
+    Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at the end.
     Raises UnreadableInput when the file ends inside its header.
     """
 
@@ -121,7 +121,7 @@ class PcapReader:
 
 
 def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
-    """Where the whole records begin, and where the first one begins that is not whole. The one loop that touches every packet."""
+    """Where the whole records begin, and where the first unfinished one does. The one loop that touches every packet."""
     starts: list[int] = []
     add = starts.append
     length_at = struct.Struct(form.order + "I").unpack_from

@@ -38,8 +38,8 @@ SMALLEST_STATISTICS: Final = 24
 class PcapngReader:
     """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
 
-    Packets are numbered from 1 over all sections and interfaces, those that cannot be delivered included. Blocks that hold no packet
-    and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes behind are
+    Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Blocks that hold no packet
+    and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes after it are
     counted and reported at the end. Raises UnreadableInput when no section begins.
     """
 
@@ -86,7 +86,7 @@ class PcapngReader:
             yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left)
 
     def _packets(self, joined: bytes, starts: list[int], behind: int) -> Generator[PacketBatch | Weird, None, int]:
-        """Delivers packet blocks; returns where the first one begins whose lengths are wrong, or `behind`."""
+        """Delivers packet blocks; returns where the first one with wrong lengths begins, or `behind`."""
         blocks = PacketBlocks(joined, self._order, np.array(starts, np.int64))
         if blocks.sound:
             batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns)
@@ -99,7 +99,7 @@ class PcapngReader:
         return starts[blocks.sound] if blocks.sound < len(starts) else behind
 
     def _block_size(self, joined: bytes, position: int) -> int | None:
-        """Bytes of the block at `position`, or as many as it takes to tell; None: it contradicts itself."""
+        """Bytes of the block at `position`, or as many as are needed to know; None: its lengths contradict each other."""
         if position + SMALLEST_BLOCK > len(joined):
             return SMALLEST_BLOCK
         order = self._order
@@ -117,7 +117,7 @@ class PcapngReader:
         return int(size)
 
     def _other(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
-        """A whole block that is no packet."""
+        """A whole block that holds no packet."""
         if joined.startswith(MAGIC, position):
             self._order = ORDERS[joined[position + 8 : position + 12]]
             self._interfaces = []
@@ -158,9 +158,9 @@ class PcapngReader:
 
 
 def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
-    """Where whole packet blocks begin, up to the first block that must be looked at, and where that one begins.
+    """Where whole packet blocks begin, up to the first block of another kind that matters, and where that one begins.
 
-    The one loop that touches every packet. Blocks that mean nothing here are passed over, so that they do not make batches small.
+    The one loop that touches every packet. Blocks that do not matter here are skipped, so that they do not make batches small.
     """
     starts: list[int] = []
     add = starts.append

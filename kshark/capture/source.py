@@ -1,4 +1,4 @@
-"""Opening a capture: a file, a pipe or bytes, compressed or not, pcap or pcapng, told by their first bytes."""
+"""Opening a capture: a file, a pipe or bytes, compressed or not, pcap or pcapng, recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
 
 STANDARD_INPUT: Final = "-"
-#: Bytes it takes to tell a format.
+#: Bytes that are enough to recognise a format.
 HEAD: Final = 4
-#: The first read's size: small, for captures that are only looked at to put them in order.
+#: Bytes of the first read: few, since some captures are only opened to see when they begin.
 HEAD_READ: Final = 1 << 16
 
-#: What else a file may be, by its first bytes.
+#: First bytes of files that are no captures, and what they are.
 FOREIGN: Final = {
     b"BZh": "a bzip2 file; decompress it first",
     b"\xfd7zX": "an xz file; decompress it first",
@@ -37,7 +37,7 @@ FOREIGN: Final = {
 
 
 class Plain:
-    """The bytes of a file object as they are. `regular`: not a pipe or a device, so that it waits for nobody and can be opened again."""
+    """The bytes of a file object. `regular`: no pipe or device, so reading never waits and the file can be opened again."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.fault: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ class Plain:
         self._file.close()
 
     def _all_there_is(self, pipe: select.poll, data: bytes, size: int) -> bytes:
-        """A pipe gives 64 KiB at a time; take what has come meanwhile, without waiting."""
+        """Takes more of a pipe, which gives 64 KiB at a time, as far as it has come, without waiting."""
         pieces, left = [data], size - len(data)
         while left > 0 and pipe.poll(0):
             piece = self._read(left)
@@ -75,7 +75,7 @@ class Plain:
 class Capture:
     """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
 
-    Raises UnreadableInput when it is none. `read_bytes` is the size of a read, and so of a batch.
+    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch.
     """
 
     def __init__(self, file: BinaryIO, name: str = STANDARD_INPUT) -> None:
@@ -160,7 +160,7 @@ def _head(source: Input) -> bytes:
 
 
 def _pipe(file: BinaryIO) -> select.poll | None:
-    """What tells whether a pipe has bytes; None for what never waits."""
+    """A selector that says whether a pipe has bytes; None for what never waits."""
     try:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None

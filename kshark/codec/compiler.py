@@ -1,11 +1,11 @@
-"""Layout and version to Python source of a reader, compiled when it is first asked for.
+"""From a layout and a version to the Python source of a reader, compiled when it is first needed.
 
-The source reads at absolute positions of a buffer that holds many messages and checks almost nothing on the way. It is safe because a
-position never goes back: where a reader returns the position at which the message ends, every byte it took lay inside the message.
-Whoever calls it compares the two, and takes anything raised, and any other position, to the interpreter.
+The source reads at absolute positions of a buffer that holds many messages and checks almost nothing. It is safe because a position
+never moves back: if a reader returns the position where the message ends, every byte it took lay inside the message. Its caller
+compares the two, and hands the body to the interpreter if they differ or if anything was raised.
 
-What makes it fast: runs of fixed-size fields, the length byte behind them included, are one `unpack_from`; arrays of fixed-size structs
-are one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without a call.
+What makes it fast: runs of fixed-size fields, with the length byte after them, are one `unpack_from`; arrays of fixed-size structs are
+one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without a call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Reader = Callable[..., tuple[Any, int]]
 
 
 class RecordsReader(Protocol):
-    """Makes the value of a records field from its bytes in the buffer; not `aligned`, they may begin and end inside a batch."""
+    """Makes the value of a records field from its bytes in the buffer; if not `aligned`, they may begin and end inside a batch."""
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, /) -> Any: ...
 
@@ -41,15 +41,15 @@ _HELPERS: Final[dict[str, Any]] = {
     "uvarint": primitives.uvarint,
     "uvarlong": primitives.uvarlong,
 }
-#: Loops inside loops that one function may hold; Python allows 20, deeper structs become functions of their own.
+#: Nested loops in one function: Python allows 20 levels, deeper structs become functions of their own.
 _LOOPS: Final = 8
 
 
 def compile_reader(layout: Layout, version: int, *, records: RecordsReader | None = None) -> Reader:
-    """A reader of that version's bodies: `read(buffer, start, end) -> (body, position behind it)`.
+    """A reader of that version's bodies: `read(buffer, start, end) -> (body, position after it)`.
 
-    `end` is where the message ends (default: where the buffer does); it bounds the work on damaged bytes. Raises anything on bytes that
-    do not fit. `records` makes the value of records fields (default: their bytes).
+    `end` is where the message ends (default: where the buffer does); it limits the work on damaged bytes. May raise anything on bytes
+    that do not fit. `records` makes the value of records fields (default: their bytes).
     """
     shape = shape_of(layout, version)
     code, constants = _compiled(shape, version)
@@ -99,7 +99,7 @@ class _Source:
         self._functions.append("\n".join(function.lines))
 
     def name(self, hint: str) -> str:
-        """A variable's name that nothing else has."""
+        """A variable name that is not used yet."""
         self._names += 1
         return f"{hint or 'item'}_{self._names}"
 
@@ -124,7 +124,7 @@ class _Source:
         return self.constant("MAKE", shape.make, shape)
 
     def tags(self, shape: Shape) -> str:
-        """The name of a table: tag to attribute and (the name of) the function that reads its value."""
+        """The name of a table: tag to attribute and to the name of the function that reads its value."""
         readers = {}
         for tag, slot in shape.tags.items():
             function = _Function(self, self.name(f"tag_{slot.name}"))
@@ -134,9 +134,9 @@ class _Source:
 
 
 class _Function:
-    """Lines of one function. In them b is the buffer, p the position, n a length or count, q where it ends, t the first tag byte.
+    """The lines of one function. Names in them: b buffer, p position, n a length or count, q where it ends, t the first tag byte.
 
-    Fixed-size fields are taken together until a line needs one of them; then one `unpack_from` reads them all.
+    Fixed-size fields are collected until a line needs one of them; then one `unpack_from` reads them all.
     """
 
     def __init__(self, source: _Source, name: str, end: str = "end") -> None:
@@ -170,7 +170,7 @@ class _Function:
     # -- structs
 
     def struct(self, shape: Shape) -> str:
-        """Reads a struct; the expression of its value."""
+        """Reads a struct; returns the expression of its value."""
         values = ", ".join([self.slot(slot) for slot in shape.slots])
         make = self._source.make(shape)
         if not shape.flexible:
@@ -185,7 +185,7 @@ class _Function:
         return name
 
     def slot(self, slot: Slot) -> str:
-        """Reads a field; the expression of its value."""
+        """Reads a field; returns the expression of its value."""
         if slot.type in FIXED:
             name = self._source.name(slot.name)
             self._run.append((*FIXED[slot.type], name))
@@ -276,7 +276,7 @@ class _Function:
         return name
 
     def _elements(self, name: str, element: Slot) -> None:
-        """Reads n > 0 elements, of which each takes a byte at least: so n is bounded by what is left."""
+        """Reads n > 0 elements. Each takes at least one byte, so n is limited by the bytes left."""
         with self.block(f"if n * {element.least} > end - p:"):
             self.line("raise Misfit")
         if element.type == "uuid":
@@ -300,7 +300,7 @@ class _Function:
         self._loops -= 1
 
     def _rows(self, name: str, element: Slot) -> None:
-        """Structs of fixed size. Flexible ones are rows as long as no tag byte says otherwise."""
+        """Reads structs of fixed size at once. Flexible ones have a fixed size as long as their tag bytes are 0."""
         shape = element.shape
         assert shape is not None
         self.line(f"q = p + n * {shape.least}")
@@ -326,6 +326,6 @@ class _Function:
 
 
 def _is_row(element: Slot) -> bool:
-    """Whether an element has the same size always, tagged fields aside."""
+    """Whether all elements have the same size, tagged fields aside."""
     shape = element.shape
     return shape is not None and not element.nullable and bool(shape.slots) and all(slot.type in FIXED for slot in shape.slots)

@@ -1,8 +1,8 @@
-"""The exact reader: the same shapes as the compiled one, every step checked against the frame's end.
+"""The exact reader: it makes the same objects as the compiled one and checks every step against the frame's end.
 
 It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was read before it
-stays. Where Kafka's brokers take an oddity and go on (a null where none may be, tags out of order, text that is no UTF-8), it goes on as
-well.
+stays. Where Kafka's brokers accept something weird and go on (a null where none may be, tags out of order, text that is not UTF-8), so
+does it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNPACK: Final = {type: Struct(">" + letter).unpack_from for type, (letter, _) i
 class Fault:
     """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of the field.
 
-    `fatal`: the position behind it is not certain, so reading stopped there.
+    `fatal`: the position after it is not certain, so reading stopped there.
     """
 
     code: str
@@ -38,7 +38,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A body as far as it could be read (fields behind a fatal fault are UNSET), where reading ended, and the faults in their order."""
+    """A body as far as it could be read (fields after a fatal fault are UNSET), where reading ended, and the faults in order."""
 
     body: Any
     position: int
@@ -46,8 +46,9 @@ class Reading:
 
 
 def interpret(layout: Layout, version: int, buffer: bytes, start: int, end: int, *, records: RecordsReader | None = None) -> Reading:
-    """Reads the body that lies from `start` to `end`. Where the layout does not end there, and an older layout of that version does,
-    the older one is taken and LAYOUT_DRIFT says so."""
+    """Reads the body that lies from `start` to `end`. If that version once had an older layout, and only that one ends exactly there, the
+    older one is used and LAYOUT_DRIFT says so.
+    """
     end = min(end, len(buffer))
     reading = _read(shape_of(layout, version), buffer, start, end, records)
     if reading.faults and version in layout.older:
@@ -69,8 +70,7 @@ def _read(shape: Shape, buffer: bytes, start: int, end: int, records: RecordsRea
 
 
 class _Cursor:
-    """A position in one body. Every method reads what stands there and moves behind it; after a fatal fault it returns what it has,
-    UNSET for nothing."""
+    """A position in one body. Every method reads what is there and moves on; after a fatal fault it returns what it has, or UNSET."""
 
     def __init__(self, buffer: bytes, start: int, end: int, records: RecordsReader | None) -> None:
         self.position = start
@@ -85,7 +85,7 @@ class _Cursor:
     # -- faults
 
     def fault(self, code: str, at: int, detail: str) -> None:
-        """Something odd that does not hinder reading on; of many only the first are named."""
+        """Notes a fault that does not prevent reading on; only the first few are named."""
         if len(self.faults) < limits.FAULTS_PER_BODY:
             self.faults.append(Fault(code, at - self._start, self._where(), detail, fatal=False))
 
@@ -187,7 +187,7 @@ class _Cursor:
         return self.struct(slot.shape)
 
     def _present(self) -> int:
-        """The marker of a tagged nullable struct, made one of an untagged: negative for null."""
+        """The null marker of a tagged nullable struct, converted to that of an untagged one: negative for null."""
         return (self._uvarint() or 0) - 1
 
     def _fixed(self, type: str) -> Any:
@@ -228,7 +228,7 @@ class _Cursor:
         return None if self.stopped else value
 
     def _null(self, slot: Slot, at: int) -> None:
-        """Any negative length is null, as for Kafka's brokers."""
+        """Any negative length is null, as Kafka's brokers read it."""
         if not slot.nullable:
             self.fault("NULL_NOT_ALLOWED", at, f"null for {'an' if slot.type == 'array' else 'a'} {slot.type} that cannot be null")
 
@@ -256,7 +256,7 @@ class _Cursor:
             return raw.decode("utf-8", "backslashreplace")
 
     def _array(self, slot: Slot) -> Any:
-        """An array; of one that announces more elements than can be there, those that are."""
+        """An array; if it announces more elements than fit into the bytes left, those that are there."""
         assert slot.element is not None
         at = self.position
         count = self._length(slot)
@@ -280,5 +280,5 @@ class _Cursor:
         return values
 
 
-#: Faults of a tag's content that come from the tag's length alone.
+#: Faults inside a tagged field that a wrong length of that field explains.
 _OUTSIDE: Final = ("BODY_TOO_SHORT", "LENGTH_INVALID", "TOO_MANY_ELEMENTS")

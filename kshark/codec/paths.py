@@ -1,4 +1,4 @@
-"""Where a field lies in a body: the paths of a schema, and the values a decoded body has there."""
+"""Where fields lie in a body: the paths of a schema, and the values that a decoded body has there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One field of a body and how it is reached."""
+    """One field of a body and the way to it."""
 
     names: Names
     field: Field
@@ -33,7 +33,7 @@ class Path:
 
 
 def paths(struct: Field, version: int, above: Path | None = None) -> Iterator[Path]:
-    """Every field of that version, a container before what it holds, tagged fields last; those of a struct that lies at `above`."""
+    """Every field of that version; a container comes before its fields, tagged fields last. `above`: where the struct itself lies."""
     for field in (*struct.in_wire_order(version), *struct.by_tag(version).values()):
         path = _below(above, field)
         yield path
@@ -57,7 +57,7 @@ def _below(above: Path | None, field: Field) -> Path:
 
 
 def values(body: Any, names: Names) -> Iterator[Any]:
-    """Every occurrence in wire order; a list at the end gives its elements. Absent fields and null containers give nothing."""
+    """Every value of the field, in wire order; an array at the end gives its elements. Absent fields and null containers give nothing."""
     value = body
     for at, name in enumerate(names):
         if isinstance(value, list | tuple):

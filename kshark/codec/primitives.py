@@ -1,4 +1,4 @@
-"""What compiled readers call: the parts of a body that are not worth writing out in their source.
+"""Functions that compiled readers call: parts of a body that are not worth repeating in their source.
 
 They raise Misfit, or whatever Python raises, on bytes that do not fit; the interpreter then says what is wrong. Source: Kafka protocol
 guide, "Protocol Primitive Types"; KIP-482.
@@ -15,11 +15,11 @@ from kshark.codec.shapes import UNKNOWN_TAGS
 
 
 class Misfit(Exception):
-    """These bytes are not for the fast way."""
+    """The compiled reader cannot read these bytes."""
 
 
 def uvarint(b: bytes, p: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits at `p`, and the position behind it."""
+    """An unsigned varint of at most 32 bits at `p`, and the position after it."""
     value = shift = 0
     while True:
         byte = b[p]
@@ -36,7 +36,7 @@ def uvarint(b: bytes, p: int) -> tuple[int, int]:
 
 
 def uvarlong(b: bytes, p: int) -> tuple[int, int]:
-    """An unsigned varint of at most 64 bits at `p`, and the position behind it."""
+    """An unsigned varint of at most 64 bits at `p`, and the position after it."""
     value = shift = 0
     while True:
         byte = b[p]
@@ -53,7 +53,7 @@ def uvarlong(b: bytes, p: int) -> tuple[int, int]:
 
 
 def length(b: bytes, p: int, end: int) -> tuple[int, int]:
-    """A compact length (0: null, else length + 1) of more than one byte, whose bytes must lie before `end`."""
+    """A compact length (0: null, else length + 1) that takes more than one byte; its bytes must lie before `end`."""
     second = b[p + 1]
     if second < 128:
         value = b[p] & 127 | second << 7
@@ -65,12 +65,12 @@ def length(b: bytes, p: int, end: int) -> tuple[int, int]:
     return value, p
 
 
-#: Reads the value of a tagged field that fills `start` to `end`.
+#: Reads the value of a tagged field from its bytes, `start` to `end`.
 TagReader = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def tag_section(b: bytes, p: int, end: int, known: Mapping[int, tuple[str, TagReader]]) -> tuple[dict[str, Any], int]:
-    """Tagged fields by name, the unknown ones under `_tagged`, and the position behind their section."""
+    """Tagged fields by name, unknown ones under `_tagged`, and the position after the section."""
     count, p = uvarint(b, p)
     found: dict[str, Any] = {}
     unknown: dict[str, bytes] = {}
@@ -109,7 +109,7 @@ def uuid_bytes(text: str) -> bytes:
 
 
 class _Uuids(dict[bytes, str]):
-    """Texts of uuids by their bytes: topic ids come again and again."""
+    """Texts of uuids by their bytes: the same topic ids come again and again."""
 
     def __missing__(self, raw: bytes) -> str:
         if len(self) >= 20_000:

@@ -1,4 +1,4 @@
-"""Values of a body by their path, without a question asked twice: paths of one layout and version, compiled to comprehensions."""
+"""Fast access to fields of bodies: the paths of one layout and version, compiled to list comprehensions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kshark.schema import Field
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Reads bodies, or the structures in them, whose class has the fields of `struct` in `version`.
+    """Reads bodies, or structures in them, of the class that `struct` has in `version`.
 
-    Bodies of another layout are read as well where `exact` is false: of fields that they do not have there is nothing.
+    `exact` False: bodies of other versions too; fields that they do not have give nothing.
     """
 
     struct: Field
@@ -27,7 +27,7 @@ class Reach:
     exact: bool
 
     def every(self, names: Names) -> Callable[[Any], Sequence[Any]]:
-        """Every occurrence in wire order, an array's elements each; containers that are null have nothing."""
+        """Every value of the field, in wire order; an array gives its elements, a null container nothing."""
         if not self.exact:
             return lambda body: [value for value in values(body, names) if value is not None]
         field = self._fields(names)[-1]
@@ -39,7 +39,9 @@ class Reach:
         return _compiled(f"[value{loops} for value in ({_of(owner, names[-1])},) if value is not UNSET]")
 
     def rows(self, way: Names, fields: Names, *, true: bool = False) -> Callable[[Any], Sequence[tuple[Any, ...]]]:
-        """These fields of every structure at the end of that way, absent ones UNSET; `true`: only where one is neither zero nor empty."""
+        """These fields of every structure at the end of `way`, absent ones UNSET; `true`: only structures where one of them is neither 0
+        nor empty.
+        """
         if not self.exact:
             rows = partial(_rows, way, fields)
             return lambda body: [row for row in rows(body) if any(row) or not true]
@@ -51,14 +53,14 @@ class Reach:
         return _compiled(f"[{row}{loops}{f' if {wanted}' if true else ''}]")
 
     def beside(self, paths: Iterable[Path]) -> list[Callable[[Any], Sequence[tuple[Any, ...]]]]:
-        """`rows` for each structure that has some of these fields, where one of them is neither zero nor empty."""
+        """`rows` for each structure that has some of these fields, without those where all are 0 or empty."""
         together: dict[Names, list[str]] = {}
         for path in paths:
             together.setdefault(path.names[:-1], []).append(path.names[-1])
         return [self.rows(way, tuple(names), true=True) for way, names in together.items()]
 
     def one(self, names: Names) -> Callable[[Any], Any]:
-        """The value of a field outside arrays; None or UNSET where there is none."""
+        """The value of a field outside arrays; None or UNSET if there is none."""
         if self.exact and len(names) == 1:
             return attrgetter(names[0])
         if self.exact and not self.in_array(names):
@@ -67,7 +69,7 @@ class Reach:
         return lambda body: next(values(body, names), None)
 
     def inside(self, path: Path) -> Reach:
-        """The same for the structures of an array."""
+        """The same for structures of an array."""
         return Reach(path.type, self.version, self.exact)
 
     def in_array(self, names: Names) -> bool:
@@ -84,7 +86,9 @@ class Reach:
         return fields
 
     def _loops(self, way: Names) -> tuple[str, str]:
-        """Source that goes a way, and what stands at its end: ` for at1 in body.topics or () for at2 in at1.partitions or ()`, `at2`."""
+        """Source of the loops along a way, and the name of what is at its end: ` for at1 in body.topics or () for at2 in at1.partitions or
+        ()`, `at2`.
+        """
         loops, owner = "", "body"
         for depth, (name, field) in enumerate(zip(way, self._fields(way), strict=True), 1):
             if field.type == "array":

@@ -1,6 +1,6 @@
-"""A layout in one version: what lies on the wire, with no question of versions left open.
+"""A layout in one version: exactly what lies on the wire, with every question about versions already answered.
 
-Reader, interpreter and writer all work from the same Shape and make the same classes; whatever depends on a version is decided here.
+Reader, interpreter and writer all work from the same Shape and make objects of the same classes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import msgspec
 
 from kshark.schema import FIXED, VARYING, Field, Layout
 
-#: Attribute and JSON key of the tagged fields that the schema does not know: their tags as text, their bytes.
+#: Attribute and JSON key of tagged fields that the schema does not know: a dict from tag, as text, to bytes.
 UNKNOWN_TAGS: Final = "_tagged"
-#: What a field of bytes holds stands beside it under its name with this at the end (kshark.embedded puts it there).
+#: The decoded content of a bytes field is put next to it, under its name with this suffix (kshark.embedded does that).
 DECODED: Final = "_decoded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """One field on the wire; with an empty name, an element of an array.
+    """One field on the wire; with an empty name, the element of an array.
 
     `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable struct begins with
     an int8, negative for null (KIP-893); in a tagged field (`tagged`) with an unsigned varint, 0 for null.
@@ -43,10 +43,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """A struct on the wire: its slots in order, then, where flexible, a section of tagged fields. `make` is the class of its values.
+    """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of its values.
 
-    The class has the slots as attributes in wire order, then the tagged fields by tag, what fields of bytes hold, and `_tagged`, all of
-    which are UNSET when absent.
+    The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes fields, and
+    `_tagged`; all of them are UNSET when absent.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Values to bytes: dicts of plain values, or bodies as the readers make them, in the layout of one version.
 
-What a reader made of canonical bytes gives the same bytes back; what was decoded of its fields of bytes is passed over, the bytes count.
-A value that does not fit raises EncodeError with the field's path.
+Canonical bytes that were read are written back the same; decoded contents of bytes fields are ignored, the bytes count. A value that
+does not fit raises EncodeError with the field's path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Writer = Callable[[Any], bytes]
 _PACK: Final = {type: Struct(">" + letter).pack for type, (letter, _) in FIXED.items()}
 #: Python types that a fixed-size field takes, where it is not an int.
 _TAKES: Final[Mapping[str, Any]] = {"bool": bool, "float64": (int, float), "uuid": str}
-#: What a missing field is written as, unless its schema has a default or it may be null.
+#: The value of a missing field that has no default and may not be null.
 _ZERO: Final[Mapping[str, Any]] = {
     "bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b"", "array": (), "struct": {},
 }  # fmt: skip
@@ -32,10 +32,10 @@ _ZERO: Final[Mapping[str, Any]] = {
 
 @lru_cache(maxsize=4096)
 def compile_writer(layout: Layout, version: int, *, older: bool = False) -> Writer:
-    """Writes that version's bodies: `write(value) -> bytes`.
+    """A writer of that version's bodies: `write(value) -> bytes`.
 
-    Missing fields take the schema's default, else null where they may be null, else zero or empty; missing tagged fields are not written.
-    `older` takes the layout that this version once had; without it, a value that has exactly that layout's fields is written in it.
+    Missing fields take the schema's default, else null if they may be null, else zero or empty; missing tagged fields are not written.
+    `older`: use the older layout that this version once had; otherwise a value that has exactly that layout's fields is written in it.
     """
     shape = shape_of(layout, version, older)
     other = shape_of(layout, version, True) if version in layout.older and not older else None
@@ -50,7 +50,7 @@ def compile_writer(layout: Layout, version: int, *, older: bool = False) -> Writ
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    """A struct's value by field; None for what is no struct."""
+    """A struct's values by field name; None if it is no struct."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, msgspec.Struct):
@@ -60,7 +60,7 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _spells(shape: Shape, value: Any) -> bool:
-    """Whether a value names every untagged field of the shape, at every depth, and none that the shape has not."""
+    """Whether a value has every untagged field of the shape, at every depth, and no other."""
     fields = _fields(value)
     if fields is None:
         return False
@@ -87,7 +87,7 @@ def uvarint_bytes(value: int) -> bytes:
 
 
 class _Sheet:
-    """A body as it is written: the bytes so far, and the path of the field at hand."""
+    """A body while it is written: the bytes so far, and the path of the current field."""
 
     def __init__(self) -> None:
         self.out = bytearray()
@@ -214,7 +214,7 @@ class _Sheet:
 
 
 def _shown(value: Any) -> str:
-    """A value as errors show it: not its hundred pages, nor an integer that Python refuses to write."""
+    """A value as errors show it: shortened, since it may be long, and Python refuses to print very large integers."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     shown = repr(value) if isinstance(value, (str, bytes, int, float, type(None))) else f"a {type(value).__name__}"

@@ -1,6 +1,6 @@
 """A message in one line: `kshark read`.
 
-Three widths: unlimited in a pipe, with both addresses on a wide terminal, with the flow's number in their place on a narrow one.
+Three widths: without limit in a pipe; with both addresses on a wide terminal; with the flow's number instead of them on a narrow one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kshark.registry import Registry
 Begun = tuple[str, list[Callable[[Any], str]]]
 
 _ARROWS: Final = {"request": "→", "response": "←", "unknown": "↔"}
-#: Columns of a terminal from which both addresses have room.
+#: From this width of the terminal on both addresses are shown.
 _WIDE: Final = 140
-#: Columns from which identifiers stand in full.
+#: From this width on identifiers are shown in full.
 _VERY_WIDE: Final = 190
-#: Columns below which even correlation ids and microseconds have no room.
+#: Below this width correlation ids and microseconds are left out.
 _NARROW: Final = 100
-#: Columns for an API's name and version; longer ones push what follows.
+#: Width of the column with an API's name and version; longer ones push the rest to the right.
 _API_WIDTH: Final = 22
-#: Texts of a column that are kept; with more connections they are made anew.
+#: So many texts of a column are kept for reuse.
 _KEPT: Final = 4096
 
 
 class MessageLines:
-    """Lines under each other: a column is as wide as what was seen so far."""
+    """Lines with aligned columns: a column is as wide as its widest cell so far."""
 
     def __init__(self, registry: Registry, width: int | None = None, names: TopicNames | None = None) -> None:
         columns = width or _VERY_WIDE
@@ -43,13 +43,13 @@ class MessageLines:
         self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
         self._clock = Clock()
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
-        #: Of lines before, until a column grows.
+        #: Texts of earlier lines, until a column grows.
         self._padded_ends: dict[tuple[str, str, str], str] = {}
         self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Of the columns; to be set where lines of other processes stand between."""
+        """Of the columns; set by a process that prints lines between those of others."""
         return self._number, self._client, self._broker, self._api
 
     @widths.setter
@@ -59,7 +59,7 @@ class MessageLines:
             self._forget()
 
     def measure(self, message: Message) -> tuple[int, ...]:
-        """The widths once the message has its line; nothing of its body is needed."""
+        """The widths of the columns after this message; its body is not needed."""
         api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0
         self.widths = (
             max(self._number, len(str(message.packet))),
@@ -70,11 +70,11 @@ class MessageLines:
         return self.widths
 
     def text(self, messages: Iterable[Message]) -> str:
-        """The lines of messages without styles, where the width is unlimited: what a pipe gets."""
+        """The messages' lines without styles and limit of width, as a pipe gets them."""
         return "".join([self._text(message) for message in messages])
 
     def _text(self, message: Message) -> str:
-        """`of`, with what it shares with lines before it taken from there."""
+        """The same text as `of` gives; parts that it shares with earlier lines are reused, not made again."""
         number, body, latency, weird = str(message.packet), message.body, message.latency_ns, message.weird
         ends = self._padded_ends.get((message.client, message.broker, message.kind))
         begun = self._begun.get((message.api_key, message.version, message.kind, type(body)))
@@ -94,7 +94,7 @@ class MessageLines:
         return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{said}\n"
 
     def _begin(self, message: Message) -> tuple[str, Begun]:
-        """Addresses and API in columns as wide as they are from this message on, and what it can say."""
+        """Addresses and API, padded to the width their columns have from this message on, and the items of its body."""
         self.measure(message)
         if len(self._padded_ends) >= _KEPT or len(self._begun) >= _KEPT:
             self._forget()

@@ -1,7 +1,7 @@
 """Rows back to events: the tables alone tell the analysis what the packets told it.
 
-`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time line's order. What
-rows do not keep is what no rule asks for: records, and bytes fields, which stay base64.
+`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time line's order.
+Not kept in rows is what no rule needs: records; fields of bytes stay base64.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAST: Final = 1 << 62
 
 
 class Fields:
-    """A body from JSON: its fields as attributes, UNSET where there is none."""
+    """A body from JSON: its fields as attributes, UNSET if absent."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__ = fields
@@ -36,12 +36,12 @@ class Fields:
 
 
 def body_of(text: str | None) -> Any:
-    """A body as `exchanges` holds it; None where it was not read."""
+    """A body as `exchanges` holds it; None if it was not read."""
     return None if text is None else json.loads(text, object_hook=Fields)
 
 
 def place_of(table: str, row: RowMap) -> Place:
-    """Where a row's first event stands: rows sorted by it may be fed to a Timeline."""
+    """Where a row's first event belongs: rows sorted by this may be fed to a Timeline."""
     first = first_packet_of(row["flow_id"])
     match table:
         case "flows":
@@ -55,7 +55,7 @@ def place_of(table: str, row: RowMap) -> Place:
 
 
 def first_packet_of(flow_id: str | None) -> int:
-    """The number of a flow's first packet, which ends its name; what belongs to no flow comes before those that do."""
+    """The number of a flow's first packet, which is the end of its name; what belongs to no flow comes first."""
     return -1 if flow_id is None else int(flow_id.rpartition(":")[2])
 
 
@@ -74,10 +74,10 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 
 
 class Timeline:
-    """Events in their order from rows that come in the order of `place_of`; holds open exchanges and connections, nothing else.
+    """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are held.
 
-    Flows are numbered as they come. `signs`: a flow's first and last request and first answer, and the last request before an orphan,
-    are shown without a body, for those to whom not every exchange is given.
+    Flows are numbered as they come. `signs`: for users that give only some exchanges: a flow's first and last request and first answer,
+    and the last request before an answer without request, are told as messages without body, so that it is known that they were there.
     """
 
     def __init__(self, *, signs: bool = False) -> None:
@@ -88,7 +88,7 @@ class Timeline:
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
-        """Everything that stands before the row; rows of connections that were not given are left out."""
+        """All events before this row; rows of connections without a `flows` row are left out."""
         place = place_of(table, row)
         yield from self._until(place)
         if table == "flows":
@@ -153,7 +153,7 @@ class Timeline:
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
-    """A row of `flows` as the connection at its end; the client, told or taken for it, is side 0."""
+    """The connection of a `flows` row, as it was at its end; the client is side 0."""
     return Flow(
         id=number,
         ends=Ends(row["client"], row["broker"]),
@@ -172,7 +172,7 @@ def flow_of(number: int, row: RowMap) -> Flow:
 
 
 def messages_of(row: RowMap, flow: Flow) -> tuple[Message | None, Message | None]:
-    """Request and response of a row of `exchanges`."""
+    """Request and response of an `exchanges` row."""
     request = _message(row, flow, "request") if row["request_packet"] is not None else None
     response = _message(row, flow, "response") if row["response_packet"] is not None else None
     return request, response
@@ -204,7 +204,7 @@ def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
 
 
 def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
-    """A message of which nothing is known but that it was there."""
+    """A message of which only is known that it was there."""
     return Message(
         packet, UNSET, flow.first_time_ns, flow.id, flow.client, flow.broker, kind, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, 0, None
     )
