@@ -86,6 +86,6 @@ BROKERS: Final = 10_000
 BOUNDARY_PLACES: Final = 4_096
 #: Bytes of one direction searched for the next message boundary; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20
-#: Connections that are over and remembered, 1 kB each, so that no late segment and no copy opens new ones; and those of one pair.
-CLOSED_FLOWS: Final = 16_384
+#: Connections that are over and remembered, 2 kB each, so that no late segment and no copy opens new ones; and those of one pair.
+CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8

@@ -15,6 +15,7 @@ from kshark.analysis import Analyzer
 from kshark.capture import open_captures
 from kshark.model import Finding, Gap, Message, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
+from tests.packets import ETHERNET
 
 _BATCH_PACKETS = 2_000
 _COLUMNS = ("number", "time_ns", "link_type", "offset", "length", "wire_length")
@@ -60,7 +61,9 @@ def doubled(whole: PacketBatch, later: int) -> PacketBatch:
 
 
 def tagged(whole: PacketBatch) -> PacketBatch:
-    """Ethernet frames as another place on the way sees them: with a VLAN tag."""
+    """Ethernet frames as another place on the way sees them: with a VLAN tag; other link layers as they are."""
+    if (whole.link_type != ETHERNET).any():
+        return whole
     ends = zip(whole.offset.tolist(), whole.length.tolist(), strict=True)
     frames = [whole.buffer[at : at + 12] + b"\x81\x00\0\7" + whole.buffer[at + 12 : at + length] for at, length in ends]
     length = whole.length + 4

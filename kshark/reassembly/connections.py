@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Side, Weird
-from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Past, Range
+from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Range
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Late, Segment, ahead
 from kshark.reassembly.runs import Item, Run
 
@@ -24,17 +24,19 @@ _NEAR: Final = WINDOW >> 10
 class Connection:
     """A connection of one pair of ends. `feed` puts what a segment brings into `out`."""
 
-    __slots__ = ("again", "closed", "first_finished", "flow", "latest", "sides")
+    __slots__ = ("again", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.sides = (Direction(), Direction())
-        self.closed = False
+        self.closed = self.forgotten = False
         self.first_finished: Side | None = None
         #: Packet and time of the first FIN: the end comes after it.
         self.latest = (0, 0)
         #: What came once more, None for nothing.
         self.again: Again | None = None
+        #: What both sides have sent, once it is over and somebody asked.
+        self.ranges: tuple[Range | None, Range | None] | None = None
 
     @property
     def holed(self) -> bool:
@@ -48,9 +50,18 @@ class Connection:
         """The first packet that waits behind a hole."""
         return min(late.packet for side in self.sides for late in side.late)
 
-    def past(self, *, over: bool) -> Past:
-        """What is remembered of it."""
-        return Past(self.flow, over, (Range.of(self.sides[0]), Range.of(self.sides[1])), self.again)
+    def carried(self, segment: Segment) -> bool:
+        """Of one that is over: whether the segment lies wholly within what it carried; then it is counted."""
+        if self.ranges is None:
+            self.ranges = Range.of(self.sides[0]), Range.of(self.sides[1])
+        here, there = self.ranges[segment.side], self.ranges[1 - segment.side]
+        if segment.flags & ACK and there is not None and not there.holds(segment.ack):
+            return False
+        if here is None or not (here.opens(segment.seq) if segment.flags & SYN else here.holds(segment.seq, segment.size)):
+            return False
+        if segment.size or segment.flags & (SYN | FIN):
+            self._again(segment)
+        return True
 
     def is_another(self, side: Side, seq: int) -> bool:
         """Whether this SYN begins a new connection on the same ports."""
@@ -64,13 +75,13 @@ class Connection:
     def feed(self, segment: Segment, out: list[Item]) -> None:
         flow, side, packet, time_ns, flags = self.flow, segment.side, segment.packet, segment.time_ns, segment.flags
         here, there = self.sides[side], self.sides[1 - side]
-        if here.repeats(segment):
-            self._again(segment)
         flow.last_packet, flow.last_time_ns = packet, time_ns
-        if flags & SYN:
-            self._syn(side, segment.seq, flags)
-            segment = segment._replace(seq=(segment.seq + 1) & MASK)
         seq = segment.seq
+        if flags & SYN:
+            self._syn(segment)
+            seq = (seq + 1) & MASK
+            if segment.size:
+                segment = segment._replace(seq=seq)
         distance = 0 if here.next is None else ahead(seq, here.next)
         if flags & ACK and abs(distance) <= WINDOW:
             self._acknowledged(segment)
@@ -86,8 +97,11 @@ class Connection:
         if here.next is None and (segment.size or flags & FIN):
             here.begin(seq)
         end = (seq + segment.size) & MASK
-        if flags & FIN and here.fin is None:
-            here.fin = end
+        if flags & FIN:
+            if here.fin is None:
+                here.fin = end
+            elif here.fin == end and not segment.size:
+                self._again(segment)
         if segment.payload and here.finished and here.next == here.fin and distance > 0:
             self._skip(segment, "behind the sender's own FIN", out)
         elif segment.size or (flags & FIN and here.fin == end):
@@ -167,19 +181,24 @@ class Connection:
             out.append(here.run)
         return here.run
 
-    def _syn(self, side: Side, seq: int, flags: int) -> None:
-        here, flow = self.sides[side], self.flow
+    def _syn(self, segment: Segment) -> None:
+        side, flow = segment.side, self.flow
+        here = self.sides[side]
         if here.isn is None:
-            here.isn = seq
-            begin = (seq + 1) & MASK
+            here.isn = segment.seq
+            begin = (segment.seq + 1) & MASK
             if here.next is None:
                 here.next = begin
-            if here.first == begin and here.place == 0:  # what was handed on before was judged as a connection begun earlier
+            if here.first == begin and not self._has_spoken():
                 flow.begun[side] = True
-        if flags & ACK and flow.opened_by is None:
-            flow.opened_by = _other(side)
-        elif not flags & ACK and flow.begun[side]:
-            flow.opened_by = side
+                if flow.opened_by is None or not segment.flags & ACK:
+                    flow.opened_by = _other(side) if segment.flags & ACK else side
+        elif not segment.size:
+            self._again(segment)
+
+    def _has_spoken(self) -> bool:
+        """Whether bytes of either side were handed on: whoever has them was told whether they are the first, and is told nothing else."""
+        return bool(self.sides[0].place or self.sides[1].place)
 
     def _acknowledged(self, segment: Segment) -> None:
         there = self.sides[1 - segment.side]
@@ -195,7 +214,8 @@ class Connection:
         here, there = self.sides[side], self.sides[1 - side]
         if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
             there.next = ack
-            self.flow.begun[1 - side] = True
+            if not self._has_spoken():
+                self.flow.begun[1 - side] = True
             return
         if there.base is None:
             there.base = ack
@@ -212,7 +232,9 @@ class Connection:
         assert here.next is not None
         distance = ahead(segment.seq, here.next)
         if distance + segment.size <= 0:
-            return  # all of it is there, or it is a FIN in its place
+            if segment.size:
+                self._again(segment)
+            return
         late = Late(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
         if distance > 0:
             self._keep(here, late, segment.clock_ns, out, segment.side)
@@ -335,16 +357,17 @@ class Connection:
         self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, side: Side | None, out: list[Item]
     ) -> None:
         """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
-        self.give_up(time_ns, out, "at_close")
-        if self.closed:
-            return
+        if self.holed:
+            self.give_up(time_ns, out, "at_close")
+            if self.closed:
+                return
         packet, time_ns = max((packet, time_ns), self.latest)
         for number, here in enumerate(self.sides):
             if size := here.unseen():
                 self._gap(here, 1 if number else 0, packet, time_ns, size, "at_close", out)
             here.run = None
             packet, time_ns = max((packet, time_ns), (here.last_ready, here.last_ready_ns))
-        self.closed = True
+        self.closed, self.forgotten = True, how == "forgotten"
         out.append(Closed(self.flow, packet, time_ns, how, side))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kshark.model import FIN, SYN, Side
+from kshark.model import Side
 from kshark.reassembly.runs import Run
 
 MASK: Final = 0xFFFFFFFF
@@ -96,17 +96,6 @@ class Direction:
         hole = self.late[0].place - self.place
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
             self.acked_ns, self.since_acked = clock_ns, 0
-
-    def repeats(self, segment: Segment) -> bool:
-        """Whether the side has sent all of it before: SYN, bytes and FIN. A bare acknowledgement carries nothing to repeat."""
-        if segment.flags & SYN:
-            return self.isn == segment.seq
-        end = (segment.seq + segment.size) & MASK
-        if segment.flags & FIN and self.fin != end:
-            return False
-        if not segment.size:
-            return bool(segment.flags & FIN)
-        return self.next is not None and ahead(end, self.next) <= 0
 
     def lost_fin(self) -> bool:
         """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection, skipped
-from kshark.reassembly.copies import Copies
+from kshark.reassembly.connections import Connection
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.disorder import Disorder
 from kshark.reassembly.fast_path import FastPath, Stretches
+from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Item, Run, Runs
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Reassembly:
         self._clock_ns = 0
         self._packet = 0
         self._holed: dict[int, Connection] = {}
-        self._copies = Copies()
+        self._past = Past()
         self._disorder = Disorder()
 
     def feed(self, segments: Segments, ends: EndsOf) -> list[Item]:
@@ -74,10 +74,10 @@ class Reassembly:
         out: list[Item] = []
         for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
             connection.end("capture", self._packet, self._clock_ns, None, out)
-            self._copies.add(connection.again, connection.flow)
+            self._past.count(connection)
         self._connections.clear()
         self._holed.clear()
-        out += self._copies.close(self._packet, self._clock_ns)
+        out += self._past.close(self._packet, self._clock_ns)
         return out
 
     def _make_room(self, out: list[Item]) -> None:
@@ -157,19 +157,13 @@ class Reassembly:
             connection.expire(segment.clock_ns, out)
             self._settle(pair, connection)
             connection = self._connections.get(pair)
-        if pair in self._copies.past and self._copies.has(pair, segment):
+        if pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
             return
-        side, opens = segment.side, segment.flags & SYN
-        if connection is not None and opens and connection.is_another(side, segment.seq):
-            connection.end("reused", segment.packet, segment.time_ns, side, out)
-            self._settle(pair, connection)
-            connection = None
         if connection is None:
-            ended = None if opens else self._copies.ended(pair)
-            if ended is not None:
-                if segment.payload:
-                    out.append(skipped(segment, "after the connection was closed", ended.id))
-                return
+            connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
+        elif segment.flags & SYN and connection.is_another(segment.side, segment.seq):
+            connection.end("reused", segment.packet, segment.time_ns, segment.side, out)
+            self._settle(pair, connection)
             connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
         connection.feed(segment, out)
         if connection.closed or pair in self._holed or connection.holed:
@@ -187,7 +181,7 @@ class Reassembly:
         if connection.closed:
             del self._connections[pair]
             self._holed.pop(pair, None)
-            self._copies.remember(pair, connection.past(over=True))
+            self._past.remember(pair, connection)
         elif connection.holed:
             self._holed[pair] = connection
         elif pair in self._holed:
@@ -200,6 +194,4 @@ class Reassembly:
             text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
             out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))
             connection.end("forgotten", self._packet, self._clock_ns, None, out)
-            del self._connections[pair]
-            self._holed.pop(pair, None)
-            self._copies.remember(pair, connection.past(over=False))
+            self._settle(pair, connection)

@@ -1,0 +1,70 @@
+"""Connections that are over: their numbers are remembered, so that neither a late segment nor a copy of theirs opens a new one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from kshark import limits
+from kshark.model import FIN, SYN, Weird
+from kshark.reassembly.connections import Connection, skipped
+from kshark.reassembly.directions import Segment
+from kshark.reassembly.runs import Item
+
+
+class Past:
+    """The last limits.CLOSED_FLOWS connections, by their pair of ends; and what was captured twice of all there were."""
+
+    def __init__(self) -> None:
+        self.by_pair: dict[int, list[Connection]] = {}
+        #: Their pairs, the oldest first.
+        self._order: deque[int] = deque()
+        self._packets = self._size = self._connections = self._first_packet = 0
+        self._most: tuple[int, str] = (0, "")
+
+    def remember(self, pair: int, connection: Connection) -> None:
+        known = self.by_pair.setdefault(pair, [])
+        known.append(connection)
+        self._order.append(pair)
+        if len(known) > limits.CLOSED_FLOWS_PER_PAIR:
+            self.count(known.pop(0))
+        if len(self._order) > limits.CLOSED_FLOWS:
+            oldest = self._order.popleft()
+            if known := self.by_pair.get(oldest, []):
+                self.count(known.pop(0))
+            if not known:
+                self.by_pair.pop(oldest, None)
+
+    def takes(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
+        """Whether the segment belongs to a connection of these known ends that is over, and not to the `live` one or a new one."""
+        last = self.by_pair[pair][-1]
+        ended = live is None and not segment.flags & SYN and not last.forgotten
+        if ended and not segment.size and not segment.flags & FIN:
+            return True  # the last acknowledgement, or a late reset
+        if any(connection.carried(segment) for connection in self.by_pair[pair]):
+            return True
+        if ended and segment.payload:
+            out.append(skipped(segment, "after the connection was closed", last.flow.id))
+        return ended
+
+    def count(self, connection: Connection) -> None:
+        """Takes note of a connection of which no more will come."""
+        again, flow = connection.again, connection.flow
+        if again is None or not again.is_copy(flow.stream_bytes):
+            return
+        self._connections += 1
+        self._packets += again.packets
+        self._size += sum(again.sizes)
+        self._first_packet = min(self._first_packet or again.first_packet, again.first_packet)
+        later = "" if again.later_ns is None else f" {again.later_ns / 1e9:.6f} s later"
+        self._most = max(self._most, (again.packets, f"{flow.ends.first} - {flow.ends.second}{later}"))
+
+    def close(self, packet: int, time_ns: int) -> Iterator[Weird]:
+        """One for all that was captured twice, with the connection of which most came again."""
+        for known in self.by_pair.values():
+            for connection in known:
+                self.count(connection)
+        self.by_pair.clear()
+        if self._packets:
+            text = f"{self._connections} connection{'s' if self._connections > 1 else ''}; {self._most[1]}"
+            yield Weird("DUPLICATE_PACKETS", "reassembly", packet, time_ns, text, None, None, self._first_packet, self._size, self._packets)
