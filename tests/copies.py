@@ -89,7 +89,7 @@ def seen(batches: Iterable[PacketBatch | Weird]) -> Seen:
     engine, analyzer = Engine(Options(records=False)), Analyzer()
     out = Seen([], [], [], {})
     found: list[Finding] = []
-    for page in _pages(engine, batches):
+    for page in engine.pages(batches):
         found += analyzer.page(page)
         for event in page:
             if isinstance(event, Message):
@@ -102,12 +102,6 @@ def seen(batches: Iterable[PacketBatch | Weird]) -> Seen:
     out.messages.sort()
     out.findings = sorted(map(_without_numbers, found))
     return out
-
-
-def _pages(engine: Engine, batches: Iterable[PacketBatch | Weird]) -> Iterator[list[Any]]:
-    for item in batches:
-        yield from engine.feed(item)
-    yield from engine.close()
 
 
 def _without_numbers(what: Message | Finding) -> str:

@@ -95,6 +95,22 @@ def another_interface(bench: Bench) -> list[Path]:
     return bench.file(bytes(pcapng().enhanced(FRAME, 1, interface=7)), "made.pcapng")
 
 
+def two_connections() -> list[Packet]:
+    wire = Wire()
+    for client in ("10.0.0.1:50001", "10.0.0.2:50002"):
+        Tcp(wire, client).open().client(b"abc")
+    return wire.packets
+
+
+def captured_twice(bench: Bench) -> list[Path]:
+    return bench.packets([one for one in two_connections() for _ in range(2)])
+
+
+def times_that_run_backwards(bench: Bench) -> list[Path]:
+    half = len(packets := two_connections()) // 2
+    return bench.packets([*packets[:half], *(replace(one, time_ns=one.time_ns - 1_000_000_000) for one in packets[half:])])
+
+
 def drops(bench: Bench) -> list[Path]:
     return bench.file(bytes(pcapng().enhanced(FRAME, 1).statistics((5, struct.pack("<Q", 3)))), "made.pcapng")
 
@@ -246,6 +262,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "STREAM_GAP": bundled("tcp-var-missed.pcap"),
     "OVERLAP_DIFFERS": other_bytes_again,
     "FLOWS_FORGOTTEN": many_connections,
+    "DUPLICATE_PACKETS": captured_twice,
+    "TIME_DISORDER": times_that_run_backwards,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),
     "FRAME_LENGTH_INVALID": bundled("tcp-hostile.pcap"),

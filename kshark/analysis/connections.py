@@ -42,6 +42,8 @@ class Connection:
     #: Nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
     over: bool = False
     holes: Holes = field(default_factory=Holes)
+    #: The broker that was told of its holes: before the first request the end that was called.
+    lossy: Broker | None = None
     #: Share sessions that use it, in the order in which they came.
     users: dict[User, None] = field(default_factory=dict)
 
@@ -64,11 +66,6 @@ class Connection:
     def end(self) -> End | None:
         """Its first end."""
         return self.ends[0] if self.ends else None
-
-    def lose(self, hole: Hole) -> None:
-        self.holes.add(hole)
-        if self.broker is not None:
-            self.broker.lose(self.host, hole)
 
     def ended_between(self, first: int, last: int) -> End | None:
         """The first of its ends that lies between two packets."""
@@ -100,7 +97,7 @@ class Connections:
     def begin(self, connection: Connection) -> None:
         """Its first request: which end is the broker is known by now."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
-        for hole in connection.holes:
+        for hole in connection.holes if connection.lossy is not broker else ():
             broker.lose(connection.host, hole)
         if connection.end is None:
             broker.open.add(connection.flow.id)
@@ -121,13 +118,19 @@ class Connections:
 
     def lost(self, gap: Gap) -> None:
         """Bytes that the capture does not hold."""
-        self.of(gap.flow).lose(Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
+        self._lose(self.of(gap.flow), Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
+
+    def _lose(self, connection: Connection, hole: Hole) -> None:
+        """The broker knows of it at once, whether anything of the connection was read or not: other members' sessions may be concerned."""
+        connection.holes.add(hole)
+        connection.lossy = connection.broker or self._brokers.at(connection.flow.broker)
+        connection.lossy.lose(connection.host, hole)
 
     def orphan(self, flow: Flow, answer: Message | None) -> None:
         """An answer without its request: the capture does not hold what the client sent."""
         if answer is not None:
             connection = self.of(flow)
-            connection.lose(Hole(connection.last_request, answer.packet, "gap"))
+            self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
     # -- ends
 
@@ -160,7 +163,7 @@ class Connections:
         self.by_flow.pop(flow.id, None)
         if event.how in ("capture", "forgotten"):
             if event.how == "forgotten":
-                connection.lose(Hole(event.packet, _NEVER, "gap"))
+                self._lose(connection, Hole(event.packet, _NEVER, "gap"))
             if connection.broker is not None:
                 connection.broker.open.discard(flow.id)
         elif event.how == "rst" and flow.opened_by is not None and event.side == 1 - flow.opened_by and not any(flow.stream_bytes):
