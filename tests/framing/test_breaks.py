@@ -174,3 +174,19 @@ def test_messages_wait_for_a_hole_until_they_are_too_many_bytes(monkeypatch: pyt
     seen = [one.correlation_id for page in pages for one in page if isinstance(one, Message) and one.flow == 1 and one.kind == "request"]
     assert 30 < len(seen) == len(set(seen))
     assert seen == sorted(seen, key=int)
+
+
+@pytest.mark.parametrize("sizes", [[], EVERY_PACKET])
+def test_a_port_that_is_known_as_a_brokers_only_later_was_nobodys_before(sizes: list[int]) -> None:
+    """A connection behind a hole is judged late, by what was known when it ended."""
+    wire = Wire()
+    http = Tcp(wire).open()
+    (_, lost, *_) = http.client(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3, mss=27)
+    http.close()
+    kafka = Tcp(wire, "10.0.0.1:50001", seq=[7_000, 9_000]).open()
+    kafka.client(metadata(1))
+    kafka.broker(answer(1))
+    wire.pause(2)
+    kafka.client(metadata(2))
+    del wire.packets[lost - 1]
+    assert [event.code for event in events(wire.packets, sizes) if isinstance(event, Weird)] == ["NOT_KAFKA"]

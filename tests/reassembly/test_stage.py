@@ -306,6 +306,17 @@ def test_a_syn_behind_the_data_it_opened_was_reordered() -> None:
     assert [kind for kind, *_ in heard.ends] == ["opened", "closed"]
 
 
+@pytest.mark.parametrize("side", [CLIENT, BROKER])
+def test_a_handshake_behind_bytes_tells_nothing_any_more(side: int) -> None:
+    """Whoever has the bytes took them for those of an older connection: a second capture may bring its SYN seconds later."""
+    talk = Talk()
+    talk.client(b"abc")
+    talk.send(side, at=-1, flags=SYN | (ACK if side == BROKER else 0))
+    talk.broker(b"123")
+    (flow,) = talk.heard().flows
+    assert (flow.begun, flow.opened_by) == ([False, False], None)
+
+
 def test_a_connection_from_before_the_capture_begins_where_it_is_first_seen() -> None:
     talk = Talk()
     talk.sent = [700, 900]
