@@ -1,13 +1,13 @@
-"""What Kafka's error codes mean: whether a client may try again, and who sends one for what reason among share groups.
+"""What Kafka's error codes mean: whether a client may retry, and which answers among share groups carry one, and why.
 
-A code is retriable when its exception is one: org.apache.kafka.common.errors, subclasses of RetriableException.
+A code is retriable if its exception is: org.apache.kafka.common.errors, subclasses of RetriableException.
 """
 
 from typing import Final, NamedTuple
 
 from dissectors.enums import ErrorCode as E
 
-#: Codes after which the same request may be sent again, once what stands in its way has passed.
+#: Codes after which the same request may be sent again later.
 RETRIABLE: Final = frozenset(
     {
         E.CORRUPT_MESSAGE,
@@ -47,7 +47,7 @@ RETRIABLE: Final = frozenset(
 
 
 class Sent(NamedTuple):
-    """An answer among share groups that carries the code: of which API, at which level, why."""
+    """An answer among share groups that carries the code: which API, at which level, why."""
 
     api: str
     level: str

@@ -1,12 +1,12 @@
-"""What the definitions of Kafka's releases say otherwise than these files, and why that is no mistake; kshark.sync is told by it.
+"""Differences between the definitions of Kafka's releases and these files that are no mistakes; kshark.sync reads them.
 
-The releases at hand are 3.9 and those from 4.0 on. Tagged fields may join a version that is long there, and names change freely: neither
-makes other bytes for who does not know them.
+Compared are 3.9 and the releases from 4.0 on. Tagged fields may be added to an existing version, and names may change: neither changes
+the bytes that an older reader understands.
 """
 
 from typing import Final
 
-#: Messages that 4.0 dropped: what only ZooKeeper's controllers and brokers said to each other, and a share group's record of 3.9.
+#: Messages that 4.0 removed: those between ZooKeeper-mode controllers and brokers, and a share-group record of 3.9.
 DROPPED: Final = frozenset(
     {
         "LeaderAndIsrRequest",
@@ -73,13 +73,13 @@ ADDED: Final = frozenset(
     }
 )
 
-#: Names that messages had before.
+#: Earlier names of messages.
 MESSAGE_NAMES: Final = {
     "ListConfigResourcesRequest": "ListClientMetricsResourcesRequest",
     "ListConfigResourcesResponse": "ListClientMetricsResourcesResponse",
 }
 
-#: Names that fields had before, by message and path.
+#: Earlier names of fields, by message and path.
 FIELD_NAMES: Final = {
     "ListConfigResourcesResponse": {
         "config_resources": ("client_metrics_resources",),
@@ -93,7 +93,7 @@ FIELD_NAMES: Final = {
     },
 }
 
-#: Tagged fields that joined versions which 3.9 had without them.
+#: Tagged fields that were added to versions which 3.9 had without them.
 JOINED: Final = {
     "OffsetCommitValue": ("topic_id",),
     "ConsumerGroupMetadataValue": ("metadata_hash",),

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 
 class Step(NamedTuple):
-    """One step: the APIs that make it, and what happens."""
+    """One step: the APIs that perform it, and what happens."""
 
     apis: tuple[int, ...]
     who: str
@@ -17,7 +17,7 @@ _LEADER: Final = "member to partition leader"
 _STORE: Final = "partition leader to share coordinator"
 _ADMIN: Final = "administrator to group coordinator"
 
-#: In the order of a group's life; what an administrator does stands behind it.
+#: In the order of a group's life; an administrator's steps come last.
 LIFE: Final = (
     Step((18,), _MEMBER, "both say what they speak; without APIs 76 to 79 in the answer there are no share groups"),
     Step((10,), _MEMBER, "it asks who coordinates the group"),

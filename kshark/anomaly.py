@@ -15,7 +15,7 @@ Group = Literal["capture", "link", "reassembly", "framing", "exchange", "codec",
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A code: stable, upper case. `rule` is its number in the rule catalogue, None for oddities outside it."""
+    """A code: stable, upper case. `rule` is its number in the rule catalogue, None for weirds outside it."""
 
     code: str
     rule: int | None

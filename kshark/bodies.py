@@ -52,7 +52,7 @@ def _read(layout: Layout, version: int, data: bytes) -> Any:
         body, end = _reader(layout, version)(data, 0)
         if end == len(data):
             return body
-    except Exception:  # whatever the compiled reader stumbles over, the exact one names
+    except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
         pass
     reading = interpret(layout, version, data, 0, len(data))
     for fault in reading.faults:

@@ -1,4 +1,4 @@
-"""What kshark raises: every error a caller can meet is a subclass of Error."""
+"""Errors that kshark raises: every error a caller can meet is a subclass of Error."""
 
 
 class Error(Exception):

@@ -1,4 +1,4 @@
-"""The one list of limits: every table, buffer and length that input could grow. Reaching one is an anomaly, never silence."""
+"""The one list of limits, for every table, buffer and length that input could grow. Reaching one is reported, never silent."""
 
 from typing import Final
 
@@ -20,9 +20,9 @@ FLOWS: Final = 25_000
 REORDER_BYTES: Final = 4 << 20
 #: The same for all connections together; beyond it the holes with most behind them are given up.
 LATE_BYTES: Final = 32 << 20
-#: Segments that must have come after a hole, which the peer acknowledged past, before it is given up.
+#: A hole is given up when the peer has acknowledged past it and so many segments have come after it.
 REORDER_SEGMENTS: Final = 64
-#: Nanoseconds after that acknowledgement when a hole is given up although fewer segments have come.
+#: It is also given up so many nanoseconds after that acknowledgement.
 REORDER_NS: Final = 1_000_000_000
 #: `socket.request.max.bytes` of a broker by default: the longest request frame. Kafka: SocketServerConfigs.
 REQUEST_BYTES: Final = 100 << 20
@@ -32,9 +32,9 @@ FRAME_BYTES: Final = 256 << 20
 UNFINISHED_BYTES: Final = 64 << 20
 #: Bytes of one direction that are looked at to tell what service a connection carries.
 RECOGNITION_BYTES: Final = 64 << 10
-#: Packets that messages may wait, so that they come out in one time line, while a connection is not yet recognised.
+#: Messages wait for so many packets at most until a connection is recognised, so that all come out in one time line.
 HELD_PACKETS: Final = 20_000
-#: Bytes of messages that wait so; beyond it they wait no longer.
+#: With more bytes of messages than this waiting, none waits longer.
 HELD_BYTES: Final = 32 << 20
 #: Requests that wait for their answer on one connection.
 IN_FLIGHT: Final = 10_000
@@ -44,14 +44,14 @@ DECOMPRESSED_BYTES: Final = 128 << 20
 PENDING_RECORD_BYTES: Final = 2 << 20
 #: Bytes that all record batches of one message may decompress to.
 MESSAGE_RECORD_BYTES: Final = 256 << 20
-#: Batches and records of one message; what comes behind is not opened.
+#: Batches and records of one message; further ones are not opened.
 MESSAGE_RECORDS: Final = 2 << 20
 #: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
 TELEMETRY_BYTES: Final = 8 << 20
 TELEMETRY_VALUES: Final = 1 << 18
 #: Structures inside the bytes and records of one message that are opened.
 STRUCTURES_PER_MESSAGE: Final = 1 << 16
-#: Faults of one body that are named one by one, beside the one that ends its reading.
+#: Faults of one body that are reported one by one, not counting the one that ends its reading.
 FAULTS_PER_BODY: Final = 16
 #: Depth of structures inside structures.
 NESTING: Final = 32
@@ -68,7 +68,7 @@ OVERLAPPING_STEPS: Final = 64
 #: Partitions of one share session, and ranges of records its member holds, that are remembered.
 SESSION_PARTITIONS: Final = 10_000
 HELD_RANGES: Final = 10_000
-#: Holes remembered of one connection, and of one broker; more become fewer that cover them.
+#: Holes remembered of one connection, and of one broker; if there are more, two become one that covers both.
 HOLES: Final = 64
 #: Hosts of one broker's clients whose holes are told apart; those of further ones count for all.
 LOSSY_HOSTS: Final = 1_000
@@ -76,7 +76,7 @@ LOSSY_HOSTS: Final = 1_000
 RESTARTS_PER_BROKER: Final = 64
 #: Client ids remembered as text.
 CLIENT_IDS: Final = 10_000
-#: Answers of one API and version that are remembered where connections get the same one, and the bytes of the longest.
+#: Answers of one API and version that are remembered because connections get equal ones, and the bytes of the longest.
 REPEATED_ANSWERS: Final = 64
 REPEATED_BYTES: Final = 16 << 10
 #: Names of topic ids, and addresses of brokers, that are remembered.

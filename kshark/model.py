@@ -1,4 +1,4 @@
-"""The nouns, in flow order: what the stages hand to each other. Times are the packet's, integer nanoseconds since 1970."""
+"""The nouns, in flow order: what the stages hand to each other. Times are the packets', as integer nanoseconds since 1970."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Outcome = Literal["answered", "unanswered", "one_way", "orphan"]
 class PacketBatch:
     """Packets as columns over one buffer, in the order of the capture.
 
-    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset` and
-    `length` say where the captured bytes lie in `buffer`, `wire_length` how long the packet was before the snap length.
+    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset` and `length` say
+    where the captured bytes are in `buffer`, `wire_length` how long the packet was before the snap length cut it.
     """
 
     buffer: bytes
@@ -39,7 +39,7 @@ class PacketBatch:
 
 
 class Ends(NamedTuple):
-    """Both ends of a connection as `address:port` (IPv6 in brackets); ends[0] sent the first packet seen."""
+    """Both ends of a connection as `address:port` (IPv6 in brackets); ends[0] sent the first packet that was seen."""
 
     first: str
     second: str
@@ -56,7 +56,7 @@ def address_of(host: str, port: int) -> str:
 
 
 class EndsOf(Protocol):
-    """The ends of a pair, by its number (kshark.link numbers them)."""
+    """The ends of a pair, by the number that kshark.link gave it."""
 
     def __getitem__(self, pair: int, /) -> Ends: ...
 
@@ -135,19 +135,21 @@ class Opened:
 
 @dataclass(slots=True, eq=False)
 class Closed:
-    """A connection ends: `how` is fin (both directions finished), rst, reused (new SYN on the same ports), or capture (it ends with it)."""
+    """A connection ends: `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten (too many
+    connections) or capture (the capture ends).
+    """
 
     flow: Flow
     packet: int
     time_ns: int
     how: Literal["fin", "rst", "reused", "forgotten", "capture"]
-    #: Who sent the first FIN or the RST; None where nobody did.
+    #: Who sent the first FIN or the RST; None if nobody did.
     side: Side | None = None
 
 
 @dataclass(slots=True, eq=False)
 class HalfClosed:
-    """The first FIN of a connection: that side sends nothing more."""
+    """The first FIN of a connection: that side sends nothing any more."""
 
     flow: Flow
     packet: int
@@ -157,8 +159,9 @@ class HalfClosed:
 
 @dataclass(slots=True, eq=False)
 class Gap:
-    """Bytes of one direction that the capture does not hold: lost between `first_packet` (the last one before the hole) and `last_packet`
-    (the first one behind it). `packet` is its place in the time line, `size` -1 when unknown."""
+    """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole) and `last_packet`
+    (the first one after it). `packet` is its place in the time line, `size` -1 if unknown.
+    """
 
     flow: Flow
     side: Side
@@ -174,10 +177,10 @@ class Gap:
 class Frames:
     """Frames as columns, ordered by the packet that completed each: the one time line that later stages and users see.
 
-    `start`/`end` bound the message behind its length prefix in `buffer`. `stream` numbers the sides of connections that occur: whose they
-    are stands in `flows`, and whether the client sends them in `by_client` (None where content has not told). `first_*`/`last_*` are the
-    packets and times of a frame's first and last byte (the length prefix included); `resync` marks frames found again after a gap, whose
-    boundary is likely, not certain.
+    `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows` (the connection)
+    and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are the packets and times of a frame's
+    first and last byte, the length prefix included; `resync` marks frames found again after a gap, whose boundary is likely, not
+    certain.
     """
 
     buffer: bytes
@@ -238,8 +241,9 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
 
 
 class Exchange(msgspec.Struct, gc=False, eq=False):
-    """A request with its response, or either alone; emitted when it is complete: behind the response, at once for one-way requests,
-    when the connection (or the capture) ends for unanswered ones. `latency_ns` is from the request's last byte to the response's first."""
+    """A request with its response, or either alone; emitted when it is complete: after the response; at once for one-way requests;
+    for unanswered ones when they are given up, at the latest when the connection (or the capture) ends.
+    """
 
     request: Message | None
     response: Message | None
@@ -288,7 +292,7 @@ class Witness(msgspec.Struct, gc=False):
 
 
 class Finding(msgspec.Struct, gc=False):
-    """A rule of the protocol, applied: its fields, in this order, are the JSON line (`kshark check -T json`)."""
+    """A rule of the protocol that was broken, or may have been: its fields, in this order, are the JSON line (`kshark check -T json`)."""
 
     code: str
     rule: int | None

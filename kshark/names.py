@@ -1,4 +1,4 @@
-"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), nobody here knows an API."""
+"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), no API is known here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NONE: Final = "A" * 22
 
 
 class Pair(NamedTuple):
-    """Where an id and its name stand: the way to the structure that has both, and their fields in it."""
+    """Where an id and its name are: the way to the structure that has both, and their fields in it."""
 
     way: Names
     id: str
@@ -44,9 +44,9 @@ def has_pairs(field: Field) -> bool:
 
 
 class TopicNames:
-    """What a capture tells of its topics on the way, across connections: `learn` takes messages in the order of the time line.
+    """The topic names that a capture tells, across connections: `learn` takes messages in the order of the time line.
 
-    `known` has every name told so far. Of more than limits.TOPICS ids the names are not kept, and `full` is true.
+    `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -68,13 +68,13 @@ class TopicNames:
         return api is not None and has_pairs((api.request if kind == "request" else api.response).root)
 
     def learn(self, message: Message) -> None:
-        """Takes what a message's body pairs."""
+        """Takes the pairs of a message's body."""
         found = self._of_message(message.api_key, message.version, message.kind)
         if found and message.body is not None and message.body is not UNSET:
             self._take(found, message.body, message.packet)
 
     def learn_opened(self, opened: dict[str, Any], packet: int) -> None:
-        """Takes what a structure or a whole message inside bytes pairs; it is as kshark.embedded makes it."""
+        """Takes the pairs of a structure or message that was inside bytes, as kshark.embedded makes it."""
         if "data" in opened:
             key = (opened["name"], opened.get("version", 0))
             found = self._of_structures.get(key)
@@ -95,7 +95,7 @@ class TopicNames:
         self._since[topic_id] = packet
 
     def latest(self, count: int) -> list[tuple[str, str, int]]:
-        """The ids told last, the oldest of them first, with their names and the packets that told them."""
+        """The last `count` ids that were learned, oldest first, with their names and the packets that told them."""
         ids = [*islice(reversed(self.known), count)][::-1]
         return [(topic_id, self.known[topic_id], self._since[topic_id]) for topic_id in ids]
 

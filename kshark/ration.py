@@ -1,4 +1,4 @@
-"""Weirds that may repeat with every packet: the first ones one by one, the rest counted (as Zeek does with its weird names)."""
+"""Weirds that may repeat with every packet: the first ones are passed on, the rest is counted (as Zeek does)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kshark.model import Weird
 
 
 class Ration:
-    """Passes the first `limit` weirds of each code; `close` gives one more per code that stands for all the others."""
+    """Passes the first `limit` weirds of each code; `close` gives one more per code, which stands for all others."""
 
     def __init__(self, limit: int = WEIRDS_PER_FLOW) -> None:
         self._limit = limit
@@ -19,7 +19,7 @@ class Ration:
         self._held: dict[str, Weird] = {}
 
     def take(self, weird: Weird) -> Iterator[Weird]:
-        """The weird, while there were few of its code; it may stand for several, from its `first_packet` to its `packet`."""
+        """The weird, unless there were too many of its code; it may stand for several, from its `first_packet` to its `packet`."""
         seen = self._seen.get(weird.code, 0)
         self._seen[weird.code] = seen + weird.times
         if seen < self._limit:

@@ -1,7 +1,8 @@
-"""Finds dissectors: api key to Api, each imported when its first message comes.
+"""Finds dissectors: from api key to Api, each imported when its first message comes.
 
-Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be judged without importing one.
-Dissectors of others come as files, or installed under the entry-point group `kshark.dissectors`; a key or name that is taken is refused.
+Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be checked without importing any
+dissector. Users' own dissectors come as files, or installed under the entry-point group `kshark.dissectors`; a key or name that is
+taken is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _HERE: Final = str(Path(__file__).parent)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an API without importing its dissector; `module` is empty where there is none, `api` set once it is imported."""
+    """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it is imported."""
 
     name: str
     versions: Versions
@@ -36,9 +37,9 @@ class Known:
 
 
 class Registry:
-    """Kafka's APIs, and those that `files` and installed packages add (`installed` False: not those).
+    """Kafka's APIs, and those that `files` and installed packages add (`installed` False: without those).
 
-    Raises SchemaError for a dissector that is broken, or whose key or name another one has.
+    Raises SchemaError for a broken dissector, or one whose key or name another one has.
     """
 
     def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
@@ -62,7 +63,7 @@ class Registry:
         self._known[api.key] = Known(api.name, api.versions, "", api)
 
     def api(self, key: int) -> Api | None:
-        """The dissector, imported now if need be; None where there is none."""
+        """The dissector, imported now if necessary; None if there is none."""
         known = self._known.get(key)
         if known is None or known.api is not None or not known.module:
             return None if known is None else known.api
@@ -71,7 +72,7 @@ class Registry:
         return api
 
     def about(self, key: int) -> str:
-        """What an API is for, in a sentence or two; empty where nobody says."""
+        """What the API is for, in a sentence or two; empty if the dissector does not say."""
         api, known = self.api(key), self._known.get(key)
         if api is None or known is None or api.about or not known.module:
             return "" if api is None else api.about
@@ -79,7 +80,7 @@ class Registry:
         return told[:1].upper() + told[1:]
 
     def find(self, name: str) -> int | None:
-        """The key of the API with that name, upper or lower case."""
+        """The key of the API with that name; upper and lower case are the same."""
         return next((key for key, known in self._known.items() if known.name.lower() == name.lower()), None)
 
     def name(self, key: int) -> str | None:
@@ -124,13 +125,13 @@ class Registry:
 
     @cached_property
     def request_header(self) -> Layout:
-        """What stands before a request's body."""
+        """The layout of a request's header."""
         layout: Layout = import_module("dissectors.headers").REQUEST_HEADER
         return layout
 
     @cached_property
     def response_header(self) -> Layout:
-        """What stands before a response's body."""
+        """The layout of a response's header."""
         layout: Layout = import_module("dissectors.headers").RESPONSE_HEADER
         return layout
 
@@ -141,7 +142,7 @@ def default_registry() -> Registry:
 
 
 def _may_be_installed() -> bool:
-    """Whether any package's entry points name the group: 2 ms, where importlib.metadata takes 23 to say that none does."""
+    """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find none."""
     for folder in map(Path, sys.path):
         if folder.is_file():
             return True  # a zip, which the library looks into
@@ -186,7 +187,7 @@ def _api(found: Any, origin: str) -> Api:
 
 
 def _told(error: Exception) -> str:
-    """An error of somebody's file, with the place there where it arose."""
+    """An error in a user's file, with the line where it arose."""
     if isinstance(error, SyntaxError):
         file, line = error.filename or "", error.lineno
     else:

@@ -1,6 +1,6 @@
-"""The vocabulary dissectors are written in: Kafka's message definitions as Python values.
+"""The vocabulary in which dissectors are written: Kafka's message definitions as Python values.
 
-A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it stands. Versions are
+A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it is. Versions are
 written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka protocol guide, "Protocol Primitive Types".
 """
 
@@ -17,7 +17,7 @@ from kshark.errors import SchemaError
 
 OPEN: Final = 32767
 EnumClass = type[IntEnum]
-#: Beyond this no message has a version; what is open upwards is checked up to here.
+#: No message has a higher version; open ranges are checked up to here.
 _LAST_VERSION: Final = 63
 
 
@@ -32,7 +32,7 @@ class Versions:
         return self.low <= version <= self.high
 
     def nearest(self, version: int) -> int:
-        """The version itself, or the end of the range that is nearer to it."""
+        """The version itself if it is in the range, else the nearer end of the range."""
         return min(max(version, self.low), self.high)
 
     def __and__(self, other: Versions) -> Versions:
@@ -85,11 +85,11 @@ VARYING: Final = ("varint", "varlong")
 class Field:
     """One field, or, with an empty name, the element type of an array.
 
-    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag`
-    set) stands in the tagged-field section in the versions `tagged`; `default` is what an absent one means, None: the type's zero.
-    `flexible` narrows the layout's flexible versions for this field alone (the request header's client_id never is). `name_in`: an id,
-    and the field beside it that has the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`: each bit
-    of the number stands for a member of `enum`.
+    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag` set) is
+    in the tagged-field section in the versions `tagged`; `default` is what an absent field means, None: the type's zero. `flexible`
+    narrows the layout's flexible versions for this field alone (the request header's client_id never is). `name_in`: this field is a
+    topic id, and that field next to it has the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`:
+    each bit of the number stands for a member of `enum`.
     """
 
     name: str
@@ -204,7 +204,7 @@ def array(name: str, element: Field, **attributes: Any) -> Field:
 
 
 def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
-    """Fields one after the other; without a name, a type for `array` or for `named`."""
+    """Fields one after another; without a name, a type for `array` or `named`."""
     seen: set[str] = set()
     tags: dict[int, Field] = {}
     for f in fields:
@@ -232,7 +232,7 @@ def named(name: str, type: Field, **attributes: Any) -> Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A message's body in all its versions. `older` holds other layouts that the same version once had (length decides)."""
+    """A message's body in all its versions. `older`: other layouts that a version once had (recognised by their length)."""
 
     name: str
     versions: Versions
@@ -252,7 +252,7 @@ def layout(name: str, *, versions: str, flexible: str, fields: Field, older: Map
 
 
 def _check(struct: Field, versions: Versions, flexible: Versions, path: str, depth: int) -> None:
-    """Refuses what cannot be on the wire, or not be read back, in one of these versions."""
+    """Raises SchemaError for what cannot be written, or not be read back, in one of these versions."""
     if depth > limits.NESTING:
         raise SchemaError(f"{path}: structs inside structs, more than {limits.NESTING} deep")
     for f in struct.fields:
@@ -268,7 +268,7 @@ def _check(struct: Field, versions: Versions, flexible: Versions, path: str, dep
 
 
 def _check_not_empty(element: Field, versions: Versions, flexible: Versions, path: str) -> None:
-    """Elements without a byte could be any number in a small frame."""
+    """Elements without any byte: a small frame could announce any number of them."""
     for version in range(versions.low, min(versions.high, _LAST_VERSION) + 1):
         if _takes_no_byte(element, version, flexible):
             raise SchemaError(f"{path}: in version {version} its elements take no byte")
@@ -282,12 +282,13 @@ def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Api:
-    """One API of Kafka: both layouts, and the attributes in which its wire differs from all others.
+    """One API of Kafka: both layouts, and attributes for the ways in which its wire format differs from all others.
 
-    `response_header`: fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
-    with this error code is laid out in that version. `one_way`: (field, value): such a request has no answer. `then_raw`: versions
-    after whose answer the connection carries raw tokens without headers. `software`: the request's fields that name the client's
-    software and its version. `repeated`: every connection gets the same answer, which is worth remembering. `kip`, `about` are for people.
+    `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
+    with this error code has that version's layout. `one_way`: (field, value): a request with this value has no answer. `then_raw`:
+    after an answer of these versions the connection carries SASL tokens without headers. `software`: the request's fields with the name
+    and version of the client's software. `repeated`: every connection gets the same answer, so it is worth keeping. `kip` and `about`
+    are for people.
     """
 
     key: int

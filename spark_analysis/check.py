@@ -1,4 +1,4 @@
-"""The check: rows to steps, steps screened, suspicious members through the machine, bucket by bucket."""
+"""The check: rows become steps, steps are screened, suspicious members go through kshark's analysis, bucket by bucket."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in the order of packets, names of their topics where asked for, and what was seen, as Analyzer.summary has
-    it."""
+    """Of one capture: findings in packet order, the names of their topics if asked for, and the counts of Analyzer.summary."""
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
@@ -38,13 +37,13 @@ class Checked:
 
 
 def found_in(rows: DataFrame, buckets: int) -> DataFrame:
-    """What the machine finds (FOUND): one shuffle brings each bucket together, the screen and the machine work where it is."""
+    """What the analysis finds (FOUND): one shuffle brings each bucket together; screening and analysis happen there."""
     steps = gathered(steps_of(rows, buckets), buckets)
     return steps.transform(screened).sortWithinPartitions(*BUCKET, *TIME).mapInArrow(find, FOUND)
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """Exchanges and gaps of each capture."""
+    """The number of exchanges and gaps of each capture."""
     return (
         rows.selectExpr(
             "coalesce(exchanges.capture, weirds.capture) as capture",
@@ -59,7 +58,7 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 def check(rows: DataFrame, captures: list[str], buckets: int, *, named: bool = False) -> dict[str, Checked]:
-    """The findings of each capture; only they, counts and names (if topics are to be `named`) come to the driver."""
+    """The findings of each capture. Only findings, counts and (if topics are to be `named`) names come to the driver."""
     checked = {capture: Checked() for capture in captures}
     for count in counted(rows).collect():
         checked[count.capture].exchanges, checked[count.capture].gaps = count.exchanges, count.gaps
@@ -70,7 +69,7 @@ def check(rows: DataFrame, captures: list[str], buckets: int, *, named: bool = F
         else:
             checked[row.capture].sessions += row.sessions
     for capture, by_bucket in found.items():
-        # what is common to all members, every bucket has found: it counts once
+        # findings about what all buckets have are found in every bucket and count once
         once = reduce(or_, by_bucket.values(), Counter[bytes]())
         checked[capture].findings = in_packet_order(msgspec.json.decode(one, type=Finding) for one in once.elements())
     if named:

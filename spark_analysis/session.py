@@ -18,7 +18,7 @@ from spark_analysis.java import MISSING, find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a worker on another machine imports; its own Python needs numpy, msgspec, cramjam, crc32c, dpkt and pyarrow.
+#: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c and pyarrow.
 PACKAGES: Final = ("kshark", "dissectors", "spark_analysis")
 
 _SETTINGS: Final = {

@@ -1,7 +1,7 @@
-"""A share of a capture's connections through kshark's engine.
+"""A share of a capture's connections, through kshark's engine.
 
-All packets are read, numbered and put in order, since connections tell of each other and of the time; the messages of one in so many
-connections are decoded, which is where the work is.
+All packets are read, numbered and put in order, since connections tell about each other and about time; decoding messages, which is
+most of the work, is done for one in so many connections.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows on their way to the machine: each to the bucket of its member, what is common to all members to every bucket.
+"""Rows on their way to the analysis: each goes to the bucket of its member, what is common to all members to every bucket.
 
-A bucket's rows in order are what kshark's analysis would see of a capture in which only that bucket's members take part: their share
-requests and heartbeats, every connection's beginning and end, every hole and every answer without its request, and what brokers say of
+A bucket's rows in order are what the analysis would see of a capture in which only that bucket's members take part: their share
+requests and heartbeats, every connection's beginning and end, every hole and every answer without request, and what brokers say about
 themselves. kshark.analysis.analyzer lists what verdicts depend on.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 #: What the analysis reads of a Metadata response.
 _BROKERS: Final = "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>"
 
-#: The order in which events happen: packet, first packet of the flow, place among the flow's events.
+#: The order of events: packet, first packet of the flow, position among the flow's events.
 TIME: Final = ("packet", "flow_packet", "place")
-#: Where the rows of one bucket are together.
+#: The key of a bucket.
 BUCKET: Final = ("capture", "bucket")
-#: One member of a group, in one bucket.
+#: The key of a group's member, in one bucket.
 MEMBER: Final = (*BUCKET, "kind", "group_id", "member_id")
 
 
@@ -71,19 +71,19 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
 
 
 def _brief() -> Column:
-    """An exchange, of Metadata only the brokers: it goes to every bucket, and lists of topics are long."""
+    """An exchange; of Metadata only the brokers, since it goes to every bucket and lists of topics are long."""
     answer = F.from_json("exchanges.response_json", _BROKERS)
     told = F.when(F.col("exchanges.api_key") == METADATA, F.to_json(answer)).otherwise(F.col("exchanges.response_json"))
     return F.when(F.col("exchanges").isNotNull(), F.col("exchanges").withField("response_json", told))
 
 
 def gathered(steps: DataFrame, buckets: int) -> DataFrame:
-    """Every bucket in one place: the one shuffle."""
+    """Each bucket in one place: the only shuffle."""
     return steps.repartition(buckets, *BUCKET)
 
 
 def _any_table(column: str) -> Column:
-    """A common column, of whichever table the row is."""
+    """A common column, whichever table the row belongs to."""
     return F.coalesce(f"exchanges.{column}", f"flows.{column}", f"weirds.{column}")
 
 
@@ -94,7 +94,7 @@ def left_by_client(rows: DataFrame) -> DataFrame:
 
 
 def aliases(rows: DataFrame) -> dict[str, str]:
-    """Addresses that Metadata shows to be one broker's, each with the one that stands for all; most captures have none."""
+    """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures have none."""
     body = F.from_json("exchanges.response_json", _BROKERS)
     named = (
         rows.where(F.col("exchanges.api_key") == METADATA)

@@ -1,8 +1,8 @@
-"""Rows of the tables as one DataFrame: an export's, or decoded from captures by tasks, each with kshark's whole engine inside.
+"""Rows of the tables as one DataFrame: those of an export, or decoded from captures by tasks, each with kshark's whole engine.
 
-A row of the DataFrame holds a row of one table, in the column of its name; the others are null. A capture's files share connections and
-one numbering of packets, so each of its tasks reads all of them and decodes its share of the connections (spark_analysis.shard). Captures
-of their own (`--each`) share nothing: each has its own tasks.
+A row of the DataFrame holds a row of one table, in the column of its name; the other columns are null. A capture's files share
+connections and one numbering of packets, so each of its tasks reads all of them and decodes its share of the connections
+(spark_analysis.shard). Captures of their own (`--each`) share nothing: each has its own tasks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from spark_analysis.shard import sharded_pages
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: What the analysis stands on.
+#: The tables that the analysis needs.
 NEEDED: Final = ("exchanges", "flows", "weirds")
-#: Bytes of captures for which one task is enough.
+#: A task decodes about so many bytes of captures.
 TASK_BYTES: Final = 64 << 20
 
 
@@ -59,7 +59,7 @@ def exported(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def tasks_of(captures: Sequence[Sequence[str]], parallelism: int) -> list[Task]:
-    """A task for each file as long as there are cores, more for large ones."""
+    """One task per file as long as there are cores, more for large files."""
     tasks = []
     for name, files in zip(capture_names(captures), captures, strict=True):
         size = sum(Path(file).stat().st_size for file in files)
@@ -69,7 +69,7 @@ def tasks_of(captures: Sequence[Sequence[str]], parallelism: int) -> list[Task]:
 
 
 def decoded(spark: SparkSession, tasks: Sequence[Task], options: Options) -> DataFrame:
-    """The rows that tasks decode; `fault` says why one ended early."""
+    """The rows that tasks decode; `fault` says why a task ended early."""
     columns = ", ".join(f"{name} {struct_of(name)}" for name in NEEDED)
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_decoder(list(tasks), options), f"fault string, {columns}")
 

@@ -1,4 +1,4 @@
-"""`--jobs`: messages decoded and printed by several processes, in the order and to the byte as by one."""
+"""`read --jobs`: messages decoded and printed by several processes, with exactly the output of one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kshark.output.sink import Sink
 from kshark.parallel import Lookahead, Measure, Scheduler, Worker, WorkerPool
 from kshark.pipeline import Back, Options
 
-#: Makes, of options, the stream and the lines, what prints messages once it is told the topics' names.
+#: From arguments, stream and text lines to a function that, given the topics' names, returns what prints messages.
 Printing = Callable[[Namespace, Sink, MessageLines | None], Callable[[TopicNames | None], Callable[[list[Message]], None]]]
 
 
 class Captured(io.TextIOWrapper):
-    """What another stream would be sent, kept: what is written to it looks the same."""
+    """A stream in memory that behaves like another one, so that what is written to it looks the same."""
 
     def __init__(self, encoding: str | None, errors: str | None, terminal: bool) -> None:
         super().__init__(io.BytesIO(), encoding=encoding, errors=errors, write_through=True, newline="")
@@ -34,14 +34,14 @@ class Captured(io.TextIOWrapper):
 
     @classmethod
     def like(cls, stream: TextIO) -> partial[Captured]:
-        """How one like that stream is made, in another process too."""
+        """Makes one like that stream, in another process too."""
         return partial(cls, stream.encoding, stream.errors, stream.isatty())
 
     def isatty(self) -> bool:
         return self._terminal
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """What was written since the last call."""
         self.flush()
         kept = self.buffer
         assert isinstance(kept, io.BytesIO)
@@ -59,7 +59,7 @@ class Pieces:
         sink = Sink(stream)
         self._lines = text_lines(args, sink, names)
         self._write = printing(args, sink, self._lines)(names)
-        #: JSON needs no stream: its lines are bytes, and many.
+        #: JSON lines are bytes already and need no stream.
         self._json = args.format == "json"
         self._lines_of_json: list[bytes] = []
         self._quiet = args.quiet
@@ -92,7 +92,7 @@ class Pieces:
 
 
 def text_lines(args: Namespace, sink: Sink, names: TopicNames | None = None) -> MessageLines | None:
-    """The lines of `-T text`, None where another form is asked for."""
+    """The lines of `-T text`, None if another format is asked for."""
     return MessageLines(registry(args), sink.width, names) if args.format == "text" and not args.verbose else None
 
 

@@ -1,6 +1,7 @@
-"""`--since` and `--until`: what happened in a period.
+"""`--since` and `--until`: only what happened in a period is shown.
 
-Reading ends with it, and begins with the capture all the same: sessions and connections that are open when the period begins are known.
+Reading stops at its end, but starts at the beginning of the capture: sessions and connections that are open when the period begins are
+known then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kshark.model import PacketBatch
 
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
-#: Packets stand this far out of their order at most (several interfaces or queues written by turns); behind it nothing more is read.
+#: Packets are out of order by this much at most (interfaces or queues written in turn); so far beyond the end reading goes on.
 _DISORDER: Final = 10 * _SECOND
 
 
@@ -38,7 +39,7 @@ def time_of(text: str, start_ns: int) -> int:
 
 
 class Period:
-    """Clips batches at its end, and tells what lies behind its beginning; relative times count from the first packet that comes.
+    """Cuts batches at the period's end, and knows what lies before its beginning; relative times count from the first packet.
 
     Raises UsageError for what is no time.
     """
@@ -46,7 +47,7 @@ class Period:
     def __init__(self, since: str | None, until: str | None) -> None:
         self._since, self._until = since, until
         self._bounds: tuple[int, int] | None = None
-        #: The capture has passed the end of the period.
+        #: The end of the period was passed.
         self.over = False
         for text in (since, until):
             if text is not None:
@@ -62,7 +63,7 @@ class Period:
         return time_ns >= self.begin_ns
 
     def clip(self, batch: PacketBatch) -> PacketBatch | None:
-        """The packets before the period's end; None where there are none."""
+        """The packets before the period's end; None if there are none."""
         if (self._since is None and self._until is None) or not len(batch.time_ns):
             return batch
         if self._bounds is None:

@@ -1,6 +1,6 @@
 """`--jobs` of check and export, a pipeline of two processes: the first reads and frames, the other decodes and does all that follows.
 
-More than two processes bring nothing here. Sharing connections out, as read does, would not pay for check: decoding is a fifth of it, and
+More processes would not help. Sharing out connections, as read does, would not pay for check: decoding is a fifth of its work, and
 sending bodies back takes as long.
 """
 
@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Checking(Protocol[T_co]):
-    """A check of one capture: takes its pages; `close` says what it found."""
+    """A check of one capture: takes its pages; `close` returns what was found."""
 
     def page(self, page: list[Event]) -> None: ...
 
@@ -33,7 +33,7 @@ class Checking(Protocol[T_co]):
 
 
 class _Checking(Generic[T]):
-    """Decodes and analyses batches; None ends the capture."""
+    """The handler of the other process: decodes and checks batches; None ends the capture."""
 
     def __init__(self, checking: Callable[[Namespace], Checking[T]], args: Namespace, options: Options) -> None:
         self._receiver = Receiver()
@@ -42,7 +42,7 @@ class _Checking(Generic[T]):
         self._notes = Notes()
 
     def take(self, forwarded: Forwarded | None) -> tuple[T, Notes] | int:
-        """The number of messages so far; at the end what was found."""
+        """The number of messages so far; at the end the check's result and the notes."""
         if forwarded is None:
             return self._checking.close(), self._notes
         for page in self._back.feed(self._receiver.events(forwarded)):
@@ -52,7 +52,7 @@ class _Checking(Generic[T]):
 
 
 def checked(source: Source, args: Namespace, checking: Callable[[Namespace], Checking[T]]) -> T:
-    """What the `checking` made in the other process finds in the capture."""
+    """The result of the check that `checking` makes in the other process."""
     forwarder = Forwarder()
 
     def items() -> Iterator[Forwarded | None]:
@@ -70,7 +70,7 @@ def checked(source: Source, args: Namespace, checking: Callable[[Namespace], Che
 
 
 class _Batch(NamedTuple):
-    """A batch of a capture and the findings proved meanwhile; `forwarded` None ends the capture, of which `capture` is the number."""
+    """A batch of the capture with this index, and the findings proved meanwhile; `forwarded` None: the capture ends."""
 
     capture: int
     forwarded: Forwarded | None
@@ -79,7 +79,7 @@ class _Batch(NamedTuple):
 
 
 class _Exporting:
-    """Writes batches to tables; None ends the export."""
+    """The handler of the other process: writes batches to tables; None ends the export."""
 
     def __init__(self, args: Namespace, files: list[list[str]], options: Options) -> None:
         from kshark.output.parquet import ParquetWriter, without_pandas
@@ -91,7 +91,7 @@ class _Exporting:
         self._capture = -1
 
     def take(self, batch: _Batch | None) -> Any:
-        """Messages so far; the notes at a capture's end; the numbers of rows at the end of all."""
+        """The number of messages so far; at a capture's end its notes; at the very end the number of rows of each table."""
         if batch is None:
             return self._writer.close()
         if batch.capture > self._capture:
@@ -113,9 +113,9 @@ class _Exporting:
 
 
 def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
-    """Writes the tables and prints each capture's notes; the number of rows of each table.
+    """Writes the tables and prints each capture's notes; returns the number of rows of each table.
 
-    The first process analyses, for which it decodes share sessions by itself; the other one decodes everything and writes.
+    The first process analyses, and decodes share sessions for that; the other one decodes everything and writes.
     """
     rows: dict[str, int] = {}
     files = [list(source.files) for source in captures]

@@ -1,4 +1,4 @@
-"""Structures inside bytes: what a message's opaque fields and records hold, shown beside them."""
+"""Structures inside bytes: the contents of a message's bytes fields and records, decoded and shown next to them."""
 
 from kshark.embedded.companions import Companion, companions
 from kshark.embedded.stage import Embedding

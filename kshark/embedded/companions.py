@@ -1,7 +1,7 @@
-"""Structures inside bytes: what a body's opaque fields and its records hold, by rules that are data (kshark.places).
+"""Structures inside bytes: what a body's bytes fields and records hold, by rules that are data (kshark.places).
 
-A structure becomes `{"name": …, "type": …, "version": …, "data": {…}}`, as Kafka's own tools print stored records: `name` is Kafka's name
-of the message, `type` is there for records that have one, `version` where one is told. A whole message has header and body.
+A structure becomes `{"name": …, "type": …, "version": …, "data": {…}}`, as Kafka's own tools print stored records: `name` is Kafka's
+name of the message; `type` only for records that have one; `version` only if it was found. A whole message has header and body.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from kshark.registry import Registry
 
 _INT16: Final = Struct(">h").unpack_from
 
-#: What stands around a field, from the outermost in: the request that is answered, the body, and the structs down to the field's own.
+#: What a field lies in, from the outside in: the request that is answered, the body, the structs down to the field's own.
 Owners = tuple[Any, ...]
 
 
 class Companion(NamedTuple):
-    """What a field holds, to stand beside it: `owner` is the object (or dict) that has the field, `name` the field's with `_decoded`.
+    """The decoded content of a field: `owner` is the object (or dict) that has the field, `name` is the field's with `_decoded`.
 
-    `value` is None where nothing could be read. `code` is one of the catalogue (None: a clean read), `detail` where.
+    `value` is None if nothing could be read. `code` is one of the catalogue (None: nothing is wrong), `detail` says where.
     """
 
     owner: Any
@@ -39,7 +39,7 @@ class Companion(NamedTuple):
     detail: str = ""
 
     def attach(self) -> None:
-        """Puts the value where it belongs, as a key or an attribute of the owner."""
+        """Puts the value next to the field, as a key or an attribute of the owner."""
         if isinstance(self.owner, dict):
             self.owner[self.name] = self.value
         else:
@@ -47,7 +47,7 @@ class Companion(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known beside the bytes: topic names by topic id, and the APIs whose whole messages bytes may hold."""
+    """What is known besides the bytes: topic names by topic id, and the APIs whose whole messages bytes may hold."""
 
     names: Mapping[str, str]
     registry: Registry | None = None
@@ -64,7 +64,7 @@ def companions(
     names: Mapping[str, str] | None = None,
     registry: Registry | None = None,
 ) -> Iterator[Companion]:
-    """What the fields at `places` hold in a body (of the codec, or as a dict), records included. Never raises on what bytes say.
+    """What the fields at `places` hold in a body (of the codec, or a dict), records included. Never raises on damaged bytes.
 
     Records that hold something become OpenedRecords, which have room for it. `request`: the body of the request that this one answers.
     `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes.
@@ -87,7 +87,7 @@ def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Itera
 
 
 def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
-    """Whether a place for records, two arrays deep, surely holds users' records only: told quickly, for most messages of a capture.
+    """Whether a place for records, two arrays deep, certainly holds only users' records: a quick test that most messages pass.
 
     `controls`: there may be control batches, which users' topics have too.
     """
@@ -106,7 +106,7 @@ def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: boo
 
 
 def _walk(owners: Owners, way: Sequence[str]) -> list[Owners]:
-    """The owners of every field that lies that way, arrays walked through."""
+    """The owners of all fields at the end of that way, through arrays."""
     found = [owners]
     for name in way:
         further: list[Owners] = []
@@ -125,7 +125,7 @@ def _get(owner: Any, name: str) -> Any:
 
 
 def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> Any:
-    """The value of the innermost of these fields that has one; None where none has."""
+    """The value of the innermost of these fields that has one; None if none has."""
     for owner in reversed(owners):
         for field in fields:
             value = _get(owner, field)
@@ -138,7 +138,7 @@ def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> A
 
 
 def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | None:
-    """None where nothing is known to be there, or what is there need not be known."""
+    """None if it is not known what is there, or if it need not be decoded."""
     called = {name: _named((field,), owners, known.names) for name, field in place.call.items()}
     value = _named(place.by, owners, known.names) if place.by else ""
     if value is None:
@@ -152,7 +152,7 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
 
 
 def _whole_can_be_read(holding: Whole, owners: Owners, known: _Known) -> bool:
-    """A response says nothing without its request."""
+    """A response cannot be read without its request."""
     return known.registry is not None and (holding.kind == "request" or isinstance(_get(owners[0], holding.of), bytes))
 
 
@@ -181,7 +181,7 @@ def _structure(
     version: int | None = None,
     called: Mapping[str, Any] | None = None,
 ) -> Opened:
-    """The structure that begins at `position` and ends with the data; `type` and `version` are those that numbers before it told."""
+    """The structure that begins at `position` and ends with the data; `type` and `version` were found in numbers before it."""
     layout = structure.layout
     if structure.version_from == "length":
         return fitting(layout, data, position)
@@ -254,7 +254,7 @@ def _size(record: Any, field: str) -> str:
 
 
 def _numbers(numbers: Numbers, data: bytes | None) -> tuple[dict[str, int], int]:
-    """The numbers that begin the data, by name, and the position behind them; none where it is too short for them."""
+    """The numbers at the beginning of the data, by name, and the position after them; none if the data is too short."""
     found: dict[str, int] = {}
     position = 0
     if data is None:

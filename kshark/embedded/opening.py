@@ -1,6 +1,6 @@
-"""One piece of bytes, opened: a structure in one version, a whole message behind its header, a format that is not Kafka's.
+"""One bytes value, decoded: a structure in one version, a whole message with its header, or a format that is not Kafka's.
 
-Nothing here raises on what bytes say: what cannot be read is a code of the catalogue with its detail.
+Nothing here raises on damaged bytes: what cannot be read is a code of the catalogue with its detail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": rea
 
 
 class Opened(NamedTuple):
-    """What bytes say; None where nothing could be read."""
+    """The decoded value; None if nothing could be read."""
 
     value: Any
     code: str | None = None
@@ -38,7 +38,7 @@ def read_body(layout: Layout, version: int, data: bytes, position: int) -> Opene
         body, stop = _reader(layout, version)(data, position)
         if stop == len(data):
             return Opened(plain(body))
-    except Exception:  # whatever the compiled reader stumbles over, the exact one names
+    except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
         pass
     reading = interpret(layout, version, data, position, len(data))
     if reading.faults and reading.faults[0].code == "LAYOUT_DRIFT":
@@ -64,7 +64,7 @@ def told(layout: Layout, type: int | None, version: int | None, body: Any) -> di
 
 
 def fitting(layout: Layout, data: bytes, position: int) -> Opened:
-    """The newest version that ends where the data does."""
+    """The newest version whose layout ends exactly where the data does."""
     for version in range(layout.versions.high, layout.versions.low - 1, -1):
         body, code, _ = read_body(layout, version, data, position)
         if code is None:
@@ -73,7 +73,7 @@ def fitting(layout: Layout, data: bytes, position: int) -> Opened:
 
 
 def whole(holding: Whole, data: bytes, asked: Any, registry: Registry) -> Opened:
-    """A message with its header; `asked`: the bytes that hold the header of the request, for a response.
+    """A message with its header; `asked`: the bytes with the request's header, if it is a response.
 
     It becomes `{"kind": …, "api_key": …, "api": …, "version": …, "header": {…}, "body": {…}}`.
     """
@@ -103,7 +103,7 @@ def whole(holding: Whole, data: bytes, asked: Any, registry: Registry) -> Opened
 
 
 def foreign(holding: Foreign, data: bytes, codec: Any) -> Opened:
-    """Bytes in a format that is not Kafka's, compressed by that codec (0 or null: not at all)."""
+    """Bytes in a format that is not Kafka's, compressed with that codec (0 or null: not compressed)."""
     if codec:
         if not isinstance(codec, int) or not 0 < codec < CODEC_COUNT:
             return Opened(None, "CODEC_INVALID", f"codec {codec}")

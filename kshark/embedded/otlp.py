@@ -1,7 +1,7 @@
-"""Metrics in OpenTelemetry's protocol (OTLP), as clients send them in PushTelemetry (KIP-714): a small reader of protobuf, and tables.
+"""Metrics in OpenTelemetry's protocol (OTLP), which clients send in PushTelemetry (KIP-714): a small protobuf reader, and tables.
 
-What comes out are OTLP's messages under the names of its own fields, as dicts; attributes are one dict by key. Fields that the tables do
-not name are passed over. Source: opentelemetry-proto, metrics.proto and common.proto (v1); protobuf, "Encoding".
+The result is OTLP's messages under the names of its own fields, as dicts; attributes are one dict by key. Fields that the tables do not
+name are skipped. Source: opentelemetry-proto, metrics.proto and common.proto (v1); protobuf, "Encoding".
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def read_metrics(data: bytes) -> tuple[dict[str, Any], str]:
 
 
 class _Reader:
-    """Reads messages of one buffer, up to limits.TELEMETRY_VALUES of their values."""
+    """Reads messages of one buffer, at most limits.TELEMETRY_VALUES values."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -141,7 +141,7 @@ class _Reader:
         self._depth = 0
 
     def message(self, table: Mapping[int, Field], position: int, end: int, into: dict[str, Any]) -> dict[str, Any]:
-        """The message from `position` to `end`, put into a dict as it is read."""
+        """The message from `position` to `end`, as a dict."""
         self._depth += 1
         if self._depth > limits.NESTING:
             raise _Damaged(f"byte {position}: messages inside messages, more than {limits.NESTING} deep")
@@ -213,7 +213,7 @@ class _Reader:
         return _number(kind, self._varint(start, stop)[0])
 
     def _any(self, start: int, stop: int) -> Any:
-        """A value of any type; None where none is set."""
+        """A value of any type; None if none is set."""
         found = self.message(_ANY, start, stop, {})
         for name, value in found.items():
             return value.get("values", [] if name == "array" else {}) if name in ("array", "map") else value
@@ -231,7 +231,7 @@ class _Reader:
             yield _number(kind, value)
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
-        """An unsigned varint of at most 64 bits, and the position behind it."""
+        """An unsigned varint of at most 64 bits, and the position after it."""
         value = shift = 0
         for at in range(position, min(end, position + 10)):
             byte = self._data[at]
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def _number(kind: str, value: int) -> int | bool:
-    """A varint as the kind of number it stands for."""
+    """A varint as the number that its field's kind stands for."""
     match kind:
         case "bool":
             return value != 0

@@ -1,6 +1,6 @@
-"""The last step before a consumer that shows bodies: what bytes hold stands beside them, and ids of topics get their names.
+"""The last step for consumers that show bodies: contents of bytes fields are decoded next to them, topic ids get their names.
 
-Nobody else pays for it: kshark.pipeline takes this step only where Options.embedded asks for it. Most messages cost a look into a dict,
+Others do not pay for it: kshark.pipeline takes this step only if Options.embedded asks for it. Most messages cost one look into a dict,
 answers with users' records a look at their topics.
 """
 
@@ -24,7 +24,7 @@ from kshark.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What messages of one API and direction can hold: structures inside bytes, inside records, and names of ids."""
+    """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of topic ids."""
 
     places: tuple[Place, ...]
     records: Place | None
@@ -32,7 +32,7 @@ class _Plan:
 
 
 class Embedding:
-    """Opens what messages hold, page by page, in the order of the time line; `names` are those of the capture's topics so far."""
+    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so far."""
 
     def __init__(self, registry: Registry, records: RecordsReader) -> None:
         self.names = TopicNames(registry)
@@ -40,13 +40,13 @@ class Embedding:
         self._records = records
         self._requests: dict[Any, _Plan | None] = {}
         self._responses: dict[Any, _Plan | None] = {}
-        #: The limit of names, to be told behind this message.
+        #: NAMES_LIMIT, to be reported after this message.
         self._limit: tuple[Weird, Message] | None = None
-        #: Whether the limit of names was told.
+        #: Whether NAMES_LIMIT was reported.
         self.told_full = False
 
     def open(self, page: list[Event]) -> list[Event]:
-        """The page, whose messages have what they hold beside it."""
+        """The page, in which every message has its decoded contents."""
         requests, responses = self._requests, self._responses
         for event in page:
             if isinstance(event, Message):
@@ -107,7 +107,7 @@ class Embedding:
 
 
 def _mark(message: Message, faults: Mapping[str, str]) -> None:
-    """Adds codes, each with its first detail."""
+    """Adds codes to the message, each with its first detail."""
     before = [] if isinstance(message.weird, UnsetType) else message.weird
     message.weird = list(dict.fromkeys((*before, *faults)))
     told = [] if isinstance(message.detail, UnsetType) else [message.detail]

@@ -47,12 +47,12 @@ LINK_HEADERS: Final = {
     229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
-#: By IP version and protocol number: a packet without TCP, and without a header behind which TCP may follow.
+#: By IP version and protocol number: whether a packet has neither TCP nor a header that TCP may follow.
 OTHER_THAN_TCP: Final = {
     4: ~np.isin(np.arange(256), [TCP]),
     6: ~np.isin(np.arange(256), [TCP, FRAGMENT, AUTHENTICATION, *EXTENSIONS]),
 }
-#: VLAN tags one behind the other that are passed over here.
+#: So many consecutive VLAN tags are skipped here.
 TAGS: Final = 2
 
 #: IP and TCP header in one, where IP has no options; addresses and ports as words, in whatever order the bytes are.
@@ -89,7 +89,7 @@ class Columns:
 
 
 class Ordinary(NamedTuple):
-    """What was read of a batch: TCP segments, how many packets of each other IP protocol, and the rows left for kshark.link.layers."""
+    """What was read of a batch: TCP segments, number of packets by other IP protocol, and the rows left for kshark.link.layers."""
 
     segments: list[Columns]
     others: Counter[int]

@@ -1,4 +1,4 @@
-"""Times of day one behind the other, as messages come: only what changes is made anew."""
+"""Times of day of consecutive messages: only the digits that change are formatted again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECOND: Final = 1_000_000_000
 
 
 class Clock:
-    """Writes times as `units.clock` does, in microseconds; of times in the same second faster."""
+    """Formats times as `units.clock` does, in microseconds; faster for times within the same second."""
 
     def __init__(self) -> None:
         self._turn_to(0)
@@ -25,6 +25,6 @@ class Clock:
 
     def _turn_to(self, time_ns: int) -> None:
         begin_ns = time_ns - time_ns % _SECOND
-        #: A second earlier: what is counted from there has ten digits, and the zeros of the fraction among them.
+        #: Counted from a second earlier the fraction keeps its leading zeros: the number always has ten digits.
         self._before_ns = begin_ns - _SECOND
         self._second = clock(begin_ns).removesuffix("000000")

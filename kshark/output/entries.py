@@ -1,4 +1,4 @@
-"""What a code, an error, a table's columns and the common fields mean: `kshark explain`."""
+"""`kshark explain` of a code, an error, the tables' columns and the common fields."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _wrapped(text: str, indent: str = "") -> Iterator[Line]:
 
 
 def error_lines(error: ErrorCode) -> Iterator[Line]:
-    """An error code: may one try again, who sends it among share groups, why."""
+    """An error code: whether a retry may help, which share-group API returns it and why."""
     if error is ErrorCode.NONE:
         yield [("0 NONE", CODE), ("  no error", GOOD)]
         return
@@ -107,7 +107,7 @@ def error_lines(error: ErrorCode) -> Iterator[Line]:
 
 
 def api_error_lines(api: str) -> Iterator[Line]:
-    """Errors that share groups know of an API; nothing for others."""
+    """Errors that an API of share groups returns; nothing for other APIs."""
     codes = [error for error, sent in SHARE_GROUPS.items() if any(re.search(rf"\b{api}\b", each.api) for each in sent)]
     if codes:
         yield []

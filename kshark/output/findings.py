@@ -1,4 +1,4 @@
-"""A finding for a person: who, what, the evidence, the next step; and the verdict line below all of them."""
+"""A finding for a person: who, what, the evidence, the next step; and the summary line after all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDENT: Final = 14
 _LEAST: Final = 54
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 _BY: Final = {"violation": " by", "unknown": ", perhaps"}
-#: Packets of a witness that are named one by one.
+#: At most so many packets of the evidence are listed.
 _PACKETS: Final = 8
 
 
@@ -53,7 +53,7 @@ def _headline(finding: Finding, style: str) -> Line:
 
 
 def _where(finding: Finding, topics: Mapping[str, str]) -> str:
-    """Client, group, member, partition, broker: what is known of them."""
+    """Client, group, member, partition, broker, as far as they are known."""
     more = f", {finding.software}" if finding.software else ""
     parts = [f"client {finding.client_id} ({finding.client}{more})" if finding.client_id else f"client {finding.client}{more}"]
     if finding.group_id is not None:
@@ -77,7 +77,7 @@ def _next_step(finding: Finding) -> str:
 
 
 class Tally:
-    """Counts findings as they are shown; the verdict is the sum of what was shown, not of what was left out by --select."""
+    """Counts the findings that are shown; those left out by --select do not count for the verdict."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a summary can say of a body: errors by name, values, topics with their partitions, counts. Each is made once for a layout."""
+"""Parts of a body's one-line summary: errors by name, values, topics with their partitions, counts. Each is built once per layout."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
 from kshark.output.units import number, shortened, size
 
-#: A word of a body, printable and not too long.
+#: Makes a string of a body printable and not too long.
 Word = Callable[[str], str]
-#: How a topic is shown, by its name or id.
+#: The text for a topic, given its name or id.
 Named = Callable[[str], str]
 
 #: Shorter labels than the field's own name; others lose `_id` and `s` alone stays.
@@ -41,25 +41,25 @@ _PARTITIONS: Final = ("partitions", "partition_data", "partition_responses", "pa
 _PARTITION: Final = ("partition_index", "partition", "index")
 _NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _FEW: Final = 3
-#: Partitions of a topic that are looked at; ranges of more are cut anyway.
+#: So many partitions of a topic are looked at; the text of more would be cut anyway.
 _MANY: Final = 64
-#: Words that are kept, and values of one field: most come again and again.
+#: So many words, and values of a field, are kept: most come again and again.
 _WORDS: Final = 512
 _VALUES: Final = 64
 
 
 class Item(NamedTuple):
-    """Something a body may say: `text` gives it with a space and the label in front; empty where the body does not say it."""
+    """One part of the summary: `text` gives it with a space and its label in front; empty if the body has nothing to say there."""
 
     label: str
     style: str
     text: Callable[[Any], str]
-    #: The same as spans, where there are labels inside the text.
+    #: The same with styles, if the text has labels inside.
     line: Callable[[Any], Line] | None = None
 
 
 def line_of(items: Iterable[Item], body: Any) -> Line:
-    """What items say, as spans: a space between, none in front."""
+    """The items' texts as spans, separated by spaces."""
     return spaced(line for line in (_spans(item, body) for item in items) if line)
 
 
@@ -79,7 +79,7 @@ def _label(name: str) -> str:
 
 
 def words(length: int) -> Word:
-    """Makes words of at most that length; in quotes what would read as two."""
+    """Makes printable words of at most that length; in quotes if they would read as two."""
 
     @lru_cache(_WORDS)
     def word(text: str) -> str:
@@ -90,7 +90,7 @@ def words(length: int) -> Word:
 
 
 def errors(reach: Reach, codes: Sequence[Path]) -> Item:
-    """The error codes by name, those that occur most first."""
+    """The error codes by name, the most frequent first."""
     checks = reach.beside(codes)
 
     def text(body: Any) -> str:
@@ -111,7 +111,7 @@ def _counted(codes: Sequence[Path], body: Any) -> str:
 
 
 def whole(path: Path) -> Item:
-    """The message that bytes hold, where they hold one: `CreateTopics v7`."""
+    """The message inside bytes, if there is one: `CreateTopics v7`."""
     held = (*path.names[:-1], path.names[-1] + DECODED)
 
     def text(body: Any) -> str:
@@ -121,7 +121,7 @@ def whole(path: Path) -> Item:
 
 
 def message(reach: Reach, path: Path) -> Item:
-    """What a broker says about an error, in quotes."""
+    """The broker's error message, in quotes."""
     read = reach.one(path.names)
 
     def text(body: Any) -> str:
@@ -132,7 +132,7 @@ def message(reach: Reach, path: Path) -> Item:
 
 
 def scalar(reach: Reach, path: Path, word: Word) -> Item:
-    """A value; negative ones only where they mean something."""
+    """A value; negative ones only if they mean something."""
     field, label = path.field, _label(path.names[-1])
     read, before = reach.one(path.names), f" {label}"
     keep_negative = path.names[-1].endswith("epoch") or path.names[-1] == "acks"
@@ -151,7 +151,7 @@ def scalar(reach: Reach, path: Path, word: Word) -> Item:
 
 
 def few(reach: Reach, path: Path, word: Word) -> Item:
-    """An array of plain values: few strings are shown, many are counted."""
+    """An array of plain values: a few strings are shown, more are counted."""
     read, label = reach.every(path.names), _label(path.names[-1])
 
     def shown(found: Sequence[Any]) -> str:
@@ -167,7 +167,7 @@ def few(reach: Reach, path: Path, word: Word) -> Item:
 
 
 def covered(reach: Reach, path: Path) -> Item:
-    """Ranges of offsets by the records they cover."""
+    """Ranges of offsets, as the number of records in them."""
     ranges, label = reach.rows(path.names, ("first_offset", "last_offset")), _label(path.names[-1])
 
     def text(body: Any) -> str:
@@ -181,7 +181,7 @@ def covered(reach: Reach, path: Path) -> Item:
 
 
 def elements(reach: Reach, path: Path, told: Sequence[Path], word: Word) -> Item:
-    """An array of structures outside others: a single one by those of its fields that tell something, else how many they are."""
+    """An array of structures: a single one by those fields that say something, more are counted."""
     every, inside = reach.every(path.names), reach.inside(path)
     items = [scalar(inside, each, word) for each in told]
     label = path.names[-1] + "="
@@ -202,12 +202,12 @@ def elements(reach: Reach, path: Path, told: Sequence[Path], word: Word) -> Item
 
 
 def is_partitions(path: Path) -> bool:
-    """Whether that is an array of a topic's partitions."""
+    """Whether an array holds a topic's partitions."""
     return path.names[-1] in _PARTITIONS and len(path.names) > 1
 
 
 def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
-    """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None where elements are no topics."""
+    """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None if the elements are no topics."""
     inner = [field.name for field in path.type.in_wire_order(reach.version)]
     names = [name for name in _TOPIC if name in inner]
     holder = next((name for name in _PARTITIONS if name in inner), None)
@@ -237,7 +237,7 @@ def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
 
 
 def _names(label: str, every: Callable[[Any], Sequence[Any]], name: Callable[[Any], str]) -> Item:
-    """Topics without partitions: the first names."""
+    """Topics without partitions: the first few names."""
 
     def text(body: Any) -> str:
         found = every(body)
@@ -250,7 +250,7 @@ def _names(label: str, every: Callable[[Any], Sequence[Any]], name: Callable[[An
 
 
 def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
-    """The first of these fields that has something."""
+    """The first of these fields that has a value."""
     readers = [reach.one((name,)) for name in names]
 
     def name(topic: Any) -> str:
@@ -264,7 +264,7 @@ def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
 
 
 def ranged(indexes: Iterable[int]) -> str:
-    """`0-3,7`; what is too long ends with `…`."""
+    """`0-3,7`; a long one ends with `…`."""
     runs: list[list[int]] = []
     for index in indexes:
         if runs and index == runs[-1][1] + 1:
@@ -281,7 +281,7 @@ def _runs(runs: list[list[int]]) -> Iterator[str]:
 
 
 def records(reach: Reach, path: Path) -> Item:
-    """How many records and their bytes; the bytes alone where batches were not opened."""
+    """The number of records and their bytes; only the bytes if batches were not opened."""
     every = reach.every(path.names)
 
     def text(body: Any) -> str:

@@ -1,4 +1,4 @@
-"""Objects as JSON lines: one C call for a page of them."""
+"""Objects as JSON lines, a page of them in one C call."""
 
 from __future__ import annotations
 

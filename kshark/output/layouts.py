@@ -1,4 +1,4 @@
-"""An API's fields for a person: indented as they are nested, each with its type, versions, default and meaning."""
+"""An API's fields for a person: indented as they are nested, each with type, versions, default and meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kshark.places import Foreign, Log, Place, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 
-#: Enumerations with more members are named, not listed.
+#: Of larger enumerations only the name is shown.
 _FEW_MEMBERS = 8
 _WIDTH = 100
 
@@ -24,7 +24,7 @@ class _Row:
 
 
 def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
-    """The head of an API, then request and response; what their bytes can hold is told by the registry."""
+    """The API's head, its request and its response; the registry knows what its bytes fields can hold."""
     line: Line = [(api.name, API), (f"  API {api.key} · versions {api.versions}", PLAIN)]
     if api.flexible != NEVER:
         line.append((f" · flexible {_within(api.flexible, api.versions) or 'all'}", PLAIN))
@@ -85,7 +85,7 @@ def _held(place: Place) -> str:
 
 
 def structure_lines(layout: Layout) -> Iterator[Line]:
-    """A structure that lies inside bytes."""
+    """A structure inside bytes."""
     yield [(layout.name, API), (f"  inside bytes · versions {layout.versions}", PLAIN)]
     rows = list(_rows(layout.root, layout.versions, (), {}))
     if not rows:
@@ -113,7 +113,7 @@ def type_of(field: Field) -> str:
 
 
 def notes_of(field: Field, around: Versions) -> Iterator[str]:
-    """What else there is to say of a field of a structure that has the versions `around`."""
+    """What else there is to say about a field; `around`: the versions of the struct that has it."""
     inner = field.element or field
     if within := _within(field.versions, around):
         yield f"versions {within}" if "-" in within or "+" in within else f"version {within}"
@@ -138,7 +138,7 @@ def _narrower(inner: Versions, outer: Versions) -> Versions:
 
 
 def _within(inner: Versions, outer: Versions) -> str:
-    """How much of the versions around it; empty for all of them. `2+` where it goes on to the last one."""
+    """The versions as far as they differ from those around; empty if they are the same. `2+` if they reach to the last one."""
     low, high = max(inner.low, outer.low), min(inner.high, outer.high)
     if (low, high) == (outer.low, outer.high):
         return ""

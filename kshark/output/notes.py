@@ -1,4 +1,4 @@
-"""What was odd about a capture, in one short block: how much was no Kafka, and each weird with its count and bytes."""
+"""What was weird about a capture, in one short block: how much was not Kafka, and each weird with its count and bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
 
 
 class Notes:
-    """Counts as pages go by; a weird's first appearance is kept as its example."""
+    """Counts page by page; of each weird the first occurrence is kept as example."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -37,7 +37,7 @@ class Notes:
                 if event.weird is not UNSET:
                     self._message(event)
             elif isinstance(event, Exchange):
-                pass  # half of what comes, and not to be asked twice what it is
+                pass  # half of all events: tested early, so that no further test is needed
             elif isinstance(event, Weird):
                 self._weird(event)
             elif isinstance(event, Closed):
@@ -60,7 +60,7 @@ class Notes:
             self._first[weird.code] = _example(weird)
 
     def join(self, other: Notes) -> None:
-        """Adds what another process counted of later pages."""
+        """Adds what another process counted in later pages."""
         self.messages += other.messages
         self.flows.update(other.flows)
         self.bytes.update(other.bytes)
@@ -69,7 +69,7 @@ class Notes:
         self._first = other._first | self._first
 
     def lines(self) -> Iterator[Line]:
-        """Nothing where nothing is worth a note: every connection was Kafka, and whole."""
+        """Nothing if there is nothing to say: every connection was Kafka, and complete."""
         foreign = sorted(name for name in self.flows if name != "kafka" and (self.bytes[name] or name != "unknown"))
         others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in foreign]
         if not self.messages:
@@ -95,7 +95,7 @@ class Notes:
 
 
 def _example(event: Message | Weird) -> str:
-    """Where something odd was seen."""
+    """Where the weird occurred."""
     if isinstance(event, Message):
         return f"packet {event.packet}" + (f" ({event.api})" if isinstance(event.api, str) else "")
     place = f"packet {event.packet}" if event.packet else ""

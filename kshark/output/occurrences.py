@@ -1,4 +1,4 @@
-"""Where a field occurs: in which APIs and versions, requests or responses, and inside bytes: `kshark explain FIELD`."""
+"""Where a field occurs: APIs and versions, requests or responses, structures inside bytes: `kshark explain FIELD`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kshark.schema import Field, Layout, Versions
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A field of one layout, in these versions of it; `where` is request, response or, of a structure inside bytes, inside bytes."""
+    """A field of one layout, in these versions of it; `where`: request, response or inside bytes."""
 
     owner: str
     where: str
@@ -28,7 +28,7 @@ class Occurrence:
 
 
 def occurrences(name: str, registry: Registry) -> list[Occurrence]:
-    """Every field whose path ends so; upper and lower case and underscores do not matter, as in `ShareSessionEpoch`."""
+    """Every field whose path ends with this name; case and underscores do not matter: `ShareSessionEpoch`."""
     wanted = tuple(_plain(part) for part in name.removeprefix(PREFIX).split("."))
     found = []
     for owner, where, layout in _layouts(registry):

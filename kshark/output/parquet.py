@@ -1,4 +1,4 @@
-"""The tables as Parquet: DIR/<table>/part-*.parquet, and DIR/manifest.json, which is written last: without it an export is not whole."""
+"""The tables as Parquet: DIR/<table>/part-*.parquet and DIR/manifest.json, which is written last: without it an export is incomplete."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from kshark.conditions.filter import Filter
 
 MANIFEST: Final = "manifest.json"
-#: Version of the manifest's own shape.
+#: Version of the manifest's format.
 FORMAT: Final = 1
-#: Rows or bytes that make a row group.
+#: A row group has so many rows or bytes.
 GROUP_ROWS: Final = 256 << 10
 GROUP_BYTES: Final = 8 << 20
 #: Bytes that are compressed together; with Arrow's 1 MB, JSON takes twice as much.
 PAGE_BYTES: Final = 4 << 20
-#: Bytes of columns that wait for their group, over all tables.
+#: Bytes of columns, over all tables, that may wait for their row group.
 HELD_BYTES: Final = 16 << 20
 
 _SCALARS: Final[dict[str, Callable[[], Any]]] = {
@@ -50,7 +50,7 @@ _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "timestamp": lambda: pa.timestamp("us", "UTC"),
 }
 _INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
-#: The common columns that a row's connection tells.
+#: The common columns that come from a row's connection.
 _CODED: Final = pa.dictionary(pa.int32(), pa.string())
 _NAMES: Final = ("capture", "flow_id", "broker", "client")
 
@@ -67,18 +67,18 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """A table's schema, the same that Spark makes of its DDL; who wrote it stands in the metadata."""
+    """A table's schema, equal to what Spark makes of its DDL; the metadata says who wrote it."""
     fields = [pa.field(column.name, arrow_type(parse_type(column.type))) for column in table.columns]
     return pa.schema(fields, metadata={"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)})
 
 
 def coded(schema: pa.Schema) -> pa.Schema:
-    """The schema with the names of connections as numbers into a list: Parquet stores them so, and is spared to look for equal ones."""
+    """The schema with connections' names as dictionary codes: Parquet stores them so, and need not search for equal names."""
     return pa.schema([field.with_type(_CODED) if field.name in _NAMES else field for field in schema])
 
 
 def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
-    """A block of the table's rows in Arrow; the schema is `coded` or as it is."""
+    """A block of the table's rows in Arrow; the schema is `coded` or plain."""
     common = _common(block)
     arrays = [common[column.name] for column in COMMON]
     arrays = [array if array.type == field.type else array.dictionary_decode() for array, field in zip(arrays, schema, strict=False)]
@@ -87,7 +87,7 @@ def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
 
 
 def _common(block: Block) -> dict[str, pa.Array]:
-    """The common columns by name; connections are few, their names are converted once."""
+    """The common columns by name; connections are few, so their names are converted once."""
     numbers = {where: number for number, where in enumerate(dict.fromkeys(block.where))}
     of_rows = np.array([numbers[where] for where in block.where], np.int32)
     names = {name: _coded([getattr(where, name) for where in numbers], of_rows) for name in _NAMES}
@@ -97,7 +97,7 @@ def _common(block: Block) -> dict[str, pa.Array]:
 
 
 def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.DictionaryArray:
-    """Names, some of them equal or null, of which each row has one: Parquet's writer takes dictionaries without equals and nulls only."""
+    """A column of names as dictionary codes; Parquet's writer wants a dictionary without duplicates and nulls."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
     codes = np.array([-1 if name is None else numbers[name] for name in names], np.int32)[of_rows]
     indices = pa.array(codes, mask=codes < 0) if None in names else pa.array(codes)
@@ -105,7 +105,7 @@ def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.Dictionary
 
 
 def _column(cells: Cells, type: pa.DataType, length: int) -> pa.Array:
-    """A column; an array of structs is built from its flat fields, which Arrow takes five times faster than dicts."""
+    """A column; an array of structs is built from its flat fields, which is five times faster than from dicts."""
     if cells is None:
         return pa.nulls(length, type)
     if isinstance(cells, Texts):
@@ -135,7 +135,7 @@ def _structs(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
 
 
 def _texts(texts: Texts) -> pa.Array:
-    """Strings that lie where they were encoded: as a list of bytes first, which makes offsets and nulls of where they begin."""
+    """A column of strings without copying their bytes: a list of bytes first, from whose beginnings Arrow makes offsets and nulls."""
     data = pa.py_buffer(texts.data)
     lists = pa.ListArray.from_arrays(pa.array(texts.begins, pa.int32()), pa.UInt8Array.from_buffers(pa.uint8(), data.size, [None, data]))
     nulls, offsets = lists.buffers()[:2]
@@ -143,7 +143,7 @@ def _texts(texts: Texts) -> pa.Array:
 
 
 def _is_wide(column: Column) -> bool:
-    """Whether a column's cells may be of any size: nearly all of a table's bytes are in such columns."""
+    """Whether a column's cells may be large: such columns hold nearly all of a table's bytes."""
     return column.type == "binary" or column.name.endswith("_json")
 
 
@@ -154,9 +154,9 @@ class _NoPandas(MetaPathFinder):
 
 
 def without_pandas() -> None:
-    """For a process of our own that only writes tables: pyarrow does without pandas in it.
+    """Keeps pyarrow from importing pandas, in a process that only writes tables.
 
-    Else pyarrow imports pandas, 0.25 s and 45 MB, to ask of every list of cells whether it is a Series. None of ours is.
+    It would take 0.25 s and 45 MB, only to ask of every list of cells whether it is a Series; none of ours is.
     """
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
@@ -167,7 +167,7 @@ def without_pandas() -> None:
 
 
 class TableFile:
-    """One Parquet file of a table, written under another name until it is whole; a later part than the first is left out when empty."""
+    """One Parquet file of a table, written under another name until complete; an empty one is kept only for the first part."""
 
     def __init__(self, folder: Path, table: Table, part: int = 0) -> None:
         self.rows = 0
@@ -180,7 +180,7 @@ class TableFile:
         self._writer: pq.ParquetWriter | None = None
         self._chunks: list[pa.RecordBatch] = []
         self._chunk_rows = 0
-        #: Bytes of the columns that wait for their group.
+        #: Bytes of the columns that wait for their row group.
         self.held_bytes = 0
 
     def add(self, block: Block) -> None:
@@ -192,7 +192,7 @@ class TableFile:
             self.to_group()
 
     def to_group(self) -> pq.ParquetWriter:
-        """Writes the columns that wait as a row group."""
+        """Writes the waiting columns as a row group."""
         writer = self._writer = self._writer or self._open()
         writer.write_table(pa.Table.from_batches(self._chunks, self._schema).unify_dictionaries(), row_group_size=GROUP_ROWS)
         self.rows += self._chunk_rows
@@ -222,7 +222,7 @@ class TableFile:
 
 
 class TableFiles:
-    """A file of each table, all of one part: what one process writes."""
+    """A file of each table: one part of an export, written by one process."""
 
     def __init__(self, folder: Path, *, records: bool = False, part: int = 0) -> None:
         names = [name for name in TABLES if records or name != "records"]
@@ -275,7 +275,7 @@ class ParquetWriter:
         self._files.add(self._rows.page(events))
 
     def findings(self, findings: Iterable[Finding]) -> None:
-        """One by one: how many come at once, which is chance, does not decide where a block ends."""
+        """One by one: how many findings come at once is chance and must not decide where a block ends."""
         for finding in findings:
             self.page((finding,))
 
@@ -288,7 +288,7 @@ class ParquetWriter:
 
 
 def prepare(folder: Path) -> None:
-    """Makes the folder, or empties it of an earlier export. Raises kshark.UsageError where it holds something else."""
+    """Makes the folder, or removes an earlier export from it. Raises kshark.UsageError if it holds something else."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder with -o")
     held = sorted(folder.rglob("*")) if folder.exists() else []
@@ -305,7 +305,7 @@ def prepare(folder: Path) -> None:
 
 
 def _ours(parts: tuple[str, ...]) -> bool:
-    """Whether an export may have written this, whole or not."""
+    """Whether this is from an export, complete or not."""
     if len(parts) == 1:
         return parts[0] in (*TABLES, MANIFEST, f".{MANIFEST}.unfinished")
     return len(parts) == 2 and parts[0] in TABLES and parts[1].endswith((".parquet", ".parquet.unfinished"))

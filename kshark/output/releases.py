@@ -1,4 +1,4 @@
-"""Which release of Kafka speaks which versions of an API, and where the API stands in the life of a share group: `kshark explain`."""
+"""`kshark explain`: which releases of Kafka speak which versions of an API, and its place in the life of a share group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSTABLE: Final = "*"
 
 
 def release_lines(key: int) -> Iterator[Line]:
-    """The releases that speak an API, those with the same versions in one line; nothing for APIs that are not Kafka's."""
+    """The releases that speak an API, those with equal versions in one line; nothing for APIs that are not Kafka's."""
     if key not in SPOKEN:
         return
     yield []
@@ -39,7 +39,7 @@ def _last(versions: str) -> str:
 
 
 def life_lines(key: int, registry: Registry) -> Iterator[Line]:
-    """The steps of a share group's life that an API makes, each between its neighbours; nothing where it makes none."""
+    """The steps of a share group's life that an API performs, each with its neighbours; nothing if there are none."""
     places = [at for at, step in enumerate(LIFE) if key in step.apis]
     if not places:
         return

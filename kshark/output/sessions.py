@@ -14,7 +14,7 @@ from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, number, safe
 
-#: Of what the sessions' ends are: those that nobody asked for stand out.
+#: How a session's end is shown: those that nobody asked for stand out.
 _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
 _OUTCOMES: Final = {"not found": ERROR, "wrong epoch": ERROR, "overtaken": ERROR, "refused": ERROR, "unanswered": WARN, "reopened": WARN}
 
@@ -34,7 +34,7 @@ _COLUMNS: Final = (
 
 
 def session_lines(sessions: Sequence[ShareSession], width: int | None) -> Iterator[Line]:
-    """The table; nothing where there are none."""
+    """The table; nothing if there are no sessions."""
     if sessions:
         yield from table(_COLUMNS, [_row(session) for session in sessions], width)
 

@@ -1,4 +1,4 @@
-"""Standard output: pages of JSON lines or of text, handed on as they come, so that a reader behind a pipe waits for nothing."""
+"""Standard output: pages of JSON lines or text, written as they come, so that a reader of a pipe need not wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kshark.output.spans import Line, plain
 
 
 class Sink:
-    """Writes to a text stream; with colours and cropped lines where that is a terminal, bare text elsewhere.
+    """Writes to a text stream: with colours and cropped lines if it is a terminal, else plain text.
 
     Raises BrokenPipeError when the reader has gone.
     """
@@ -24,7 +24,7 @@ class Sink:
             from kshark.output.text import Terminal  # rich only where somebody looks
 
             self._terminal = Terminal(stream)
-        #: Whether styles are lost on it, as in a pipe.
+        #: Whether it takes text without styles only, as a pipe does.
         self.bare = self._terminal is None
         #: Columns of the terminal; None: no limit.
         self.width = self._terminal.width if self._terminal is not None and self._crop else None

@@ -1,4 +1,4 @@
-"""Text with meaning: a line is a list of (text, style) spans, a style says what the text is; output/text.py says how that looks."""
+"""Text with meaning: a line is a list of (text, style) spans; a style says what the text is, output/text.py how that looks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain(line: Iterable[Span]) -> str:
 
 
 def spaced(items: Iterable[Line]) -> Line:
-    """Items in one line, a space between them."""
+    """Items in one line, separated by spaces."""
     line: Line = []
     for item in items:
         if line:
@@ -39,7 +39,7 @@ def spaced(items: Iterable[Line]) -> Line:
 
 
 def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator[Line]:
-    """The line in as many lines as it takes, cut between words; those behind the first begin with `indent` spaces. None: no limit."""
+    """The line wrapped between words; continued lines begin with `indent` spaces. Width None: no limit."""
     out: Line = []
     room = width
     for text, style in line:

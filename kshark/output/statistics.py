@@ -1,4 +1,4 @@
-"""`kshark stats` for a person: a table for each question, from what kshark.analysis.statistics counted."""
+"""`kshark stats` for a person: a table for each question, from the counts of kshark.analysis.statistics."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _api(row: Mapping[str, Any]) -> list[Cell]:
 
 
 def _codes(errors: Rows) -> Line:
-    """Numbers only: their names stand in the table of errors."""
+    """Numbers only; their names are in the table of errors."""
     return [(", ".join(f"{row['error_code']} ×{number(row['count'])}" for row in errors), ERROR)]
 
 

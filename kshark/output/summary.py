@@ -1,6 +1,6 @@
-"""What a body says, in one line: errors by name, ids and epochs, topics and partitions, how many of everything else.
+"""What a body says, in one line: errors by name, ids and epochs, topics and partitions, counts of everything else.
 
-Made from the schema alone, for any API: which fields are worth the room follows from their names and types, and is decided once.
+It is made from the schema alone, for any API: which fields deserve the room follows from their names and types, and is decided once.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from kshark.output import items
 from kshark.output.items import Item, Named, Word
 from kshark.registry import Registry
 
-#: Scalars worth a place in one line; limits, timeouts and rates are not.
+#: Scalars that deserve a place in the line; limits, timeouts and rates do not.
 _TELLING: Final = re.compile(
     r"(^|_)(id|ids|epoch|key|keys|name|names|type|types|state|acks|version|mechanism|mechanisms|host|port|group|groups|leader|members?)$"
 )
-#: Plans that are kept; there are more only where versions are made up.
+#: So many plans are kept; there are more only if a capture has invented versions.
 _PLANS: Final = 2048
 _NOT_SCALAR: Final = ("struct", "array", "records", "bytes")
 
 
 class Summaries:
-    """One line about a message's body; strings longer than `length` are cut, topics are told by name where `names` has it."""
+    """One line about a message's body; longer strings than `length` are cut, topics are shown by name if `names` has it."""
 
     def __init__(self, registry: Registry, length: int = 24, names: TopicNames | None = None) -> None:
         self._registry = registry
         self._word = items.words(length)
         self._names = names
-        #: Where the time line is: names are known that were told by packets before that one.
+        #: The packet of the current message: only names told by earlier packets are used.
         self.packet = 0
-        #: Topics by id whose names were told: they are known from there on.
+        #: Names of topics by id, once they were used.
         self._told: dict[str, str] = {}
         self._plans: dict[tuple[Any, Any, str, type], list[Item]] = {}
 
     def items(self, message: Message) -> list[Item]:
-        """What messages like that one can say; `packet` is to be set before their texts are taken."""
+        """The parts of such a message's line; `packet` must be set before their texts are taken."""
         key = (message.api_key, message.version, message.kind, type(message.body))
         plan = self._plans.get(key)
         if plan is None:
@@ -53,7 +53,7 @@ class Summaries:
         return plan
 
     def _topic(self, name: str) -> str:
-        """A topic by its name, as far as the capture told it before this message; else by its id."""
+        """A topic by its name, if the capture told it before this message, else by its id."""
         shown = self._told.get(name)
         if shown is None:
             told = self._names and self._names.at(name, self.packet)
@@ -72,12 +72,12 @@ class Summaries:
         return list(_items(reach, self._word, self._topic))
 
 
-#: Types of a body that was not read.
+#: Types of bodies that were not read.
 _UNREAD: Final = (type(None), UnsetType)
 
 
 def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
-    """Errors first, then what stands outside arrays, then the arrays."""
+    """Errors first, then fields outside arrays, then arrays."""
     every = list(paths(reach.struct, reach.version))
     single = [path for path in every if not reach.in_array(path.names)]
     codes = [path for path in every if path.names[-1].endswith("error_code")]

@@ -1,4 +1,4 @@
-"""How text looks on a terminal: what a style means in colours, lines cropped to its width."""
+"""How text looks on a terminal: the colours of styles, lines cropped to the width."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLES: Final = {
 
 
 class Terminal:
-    """A terminal's width and colours (NO_COLOR, TERM and COLUMNS are obeyed)."""
+    """A terminal's width and colours (NO_COLOR, TERM and COLUMNS are respected)."""
 
     def __init__(self, stream: TextIO) -> None:
         console = Console(file=stream)

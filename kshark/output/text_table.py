@@ -1,4 +1,4 @@
-"""Tables as lines of spans: columns under their titles, as wide as they need, the elastic ones cut where the terminal ends."""
+"""Tables as lines of spans: columns under their titles, as wide as they need, the elastic ones shortened to fit the terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BETWEEN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column: numbers stand right; an `elastic` one gives way on a narrow terminal, down to so many cells.
+    """A table's column: numbers are right-aligned; an `elastic` one may be shortened to so many characters.
 
-    Where that is not enough, columns with `drop` are left out: 1 first, then 2, and so on.
+    If that is not enough, columns with `drop` are left out: 1 first, then 2, and so on.
     """
 
     title: str
@@ -29,7 +29,7 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None, indent: int = 0) -> list[Line]:
-    """The titles, then the rows. A column without anything in it is left out; `width` None: no limit."""
+    """The titles, then the rows. A column with nothing in it is left out; `width` None: no limit."""
     lines = [[_line(cell) for cell in row] for row in rows]
     natural = [max(cell_len(plain(row[at])) for row in lines) for at in range(len(columns))]
     kept = [at for at in range(len(columns)) if natural[at]]
@@ -45,7 +45,7 @@ def _line(cell: Cell) -> Line:
 
 
 def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
-    """Widths of the columns that are shown: all where elastic ones may give way, else fewer, until the table fits."""
+    """Widths of the columns that are shown: if shortening elastic ones is not enough, columns are dropped."""
     shown = dict(natural)
     droppable = sorted((at for at in shown if columns[at].drop), key=lambda at: columns[at].drop)
     while True:
@@ -56,7 +56,7 @@ def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict
 
 
 def _narrowed(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
-    """Takes from the widest elastic column, one cell at a time."""
+    """Shortens the widest elastic column, one character at a time."""
     widths = dict(natural)
     while _total(widths) > width:
         can_give = [at for at in widths if columns[at].elastic and widths[at] > columns[at].elastic]
@@ -86,7 +86,7 @@ def _row(cells: Sequence[Line], columns: Sequence[Column], widths: Sequence[int]
 
 
 def cropped(line: Line, width: int) -> Line:
-    """The line where it fits, else what fits of it, with `…` at its end."""
+    """The line if it fits, else as much of it as fits, with `…` at its end."""
     if cell_len(plain(line)) <= width:
         return line
     out: Line = []

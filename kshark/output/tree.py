@@ -19,14 +19,14 @@ from kshark.registry import Registry
 from kshark.schema import Field
 
 _STEP: Final = "  "
-#: Longest piece of a value that is shown; its full size stands behind it.
+#: So much of a long value is shown, followed by its full size.
 _SHOWN: Final = 200
 
 
 class Trees:
-    """Lines of a message and its body; names come from the schema, values from the body, so that nothing read is left out.
+    """Lines of a message and its body; names come from the schema, values from the body: everything that was read is shown.
 
-    `names`: topic names to stand beside topic ids.
+    `names`: topic names, shown next to topic ids.
     """
 
     def __init__(self, registry: Registry, names: TopicNames | None = None) -> None:
@@ -34,7 +34,7 @@ class Trees:
         self._names = names
 
     def of(self, message: Message) -> Iterator[Line]:
-        """A head of one or two lines, the body indented below it, an empty line at the end."""
+        """A head of one or two lines, the body indented below it, an empty line."""
         yield from _head(message)
         if message.body is None:
             yield [(_STEP + "body not read", DIM)]
@@ -83,14 +83,14 @@ def _quoted(text: str | None) -> Span:
 
 
 class _Tree:
-    """One body's lines; `topic` tells a topic's name by its id."""
+    """One body's lines; `topic` gives a topic's name by its id."""
 
     def __init__(self, registry: Registry, topic: Callable[[str], str | None] | None) -> None:
         self._registry = registry
         self._topic = topic
 
     def members(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-        """The fields of a structure, in wire order; what bytes hold follows them."""
+        """The fields of a structure, in wire order; decoded contents of bytes fields follow them."""
         known = {f.name: f for f in field.fields} if field is not None else {}
         found = {name: member for name, member in _items(value) if member is not UNSET}
         for name, member in found.items():
@@ -104,7 +104,7 @@ class _Tree:
                     yield from self._structure(name + DECODED, held, depth)
 
     def _structure(self, name: str, value: Any, depth: int) -> Iterator[Line]:
-        """What bytes hold, as kshark.embedded tells it: named in one line, its data below."""
+        """The decoded content of bytes: its name in one line, its data below."""
         if not isinstance(value, dict) or not ("data" in value or "body" in value):
             yield from self._member(name, value, None, depth)
             return
@@ -140,7 +140,7 @@ class _Tree:
             yield [*label, *self._value(value, field)]
 
     def _element(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-        """An array's element: its first field stands behind a dash."""
+        """An array's element: its first field follows a dash."""
         if _is_scalar(value) or isinstance(value, list | tuple):
             shown = self._listed(value, field) if isinstance(value, list | tuple) else self._value(value, field)
             yield [(_STEP * depth + "- ", DIM), *shown]
@@ -190,7 +190,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _bytes(value: bytes) -> str:
-    """As text in quotes where it is text, else as hexadecimal digits."""
+    """As text in quotes if it is text, else as hexadecimal digits."""
     shown, cut = value[:_SHOWN], len(value) > _SHOWN
     rest = f"… ({size(len(value))})" if cut else ""
     try:

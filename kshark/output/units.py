@@ -25,7 +25,7 @@ def moment(time_ns: int) -> str:
 
 
 def duration(ns: int) -> str:
-    """Three digits that matter and a unit: `812 µs`, `1.25 ms`, `30.0 s`, `5 min 3 s`, `2 h 05 min`."""
+    """Three significant digits and a unit: `812 µs`, `1.25 ms`, `30.0 s`, `5 min 3 s`, `2 h 05 min`."""
     if ns < 0:
         return "-" + duration(-ns)
     if ns < _SECOND:
@@ -38,7 +38,7 @@ def duration(ns: int) -> str:
 
 
 def milliseconds(ns: int) -> str:
-    """For a column whose head says ms: `0.812`, `1.25`, `503`."""
+    """For a column titled ms: `0.812`, `1.25`, `503`."""
     return _three(ns / 1e6)
 
 
@@ -65,14 +65,14 @@ def counted(count: int, noun: str, many: str = "") -> str:
 
 
 def safe(text: str) -> str:
-    """Strings of a capture may hold anything, a terminal's control sequences too: what does not print is escaped."""
+    """Strings of a capture may contain anything, also a terminal's control sequences: unprintable characters are escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """Printable, at most `length` characters, the last one `…` when it was longer."""
+    """Printable, at most `length` characters; the last one is `…` if it was longer."""
     text = safe(text)
     return text if len(text) <= length else text[: length - 1] + "…"
 

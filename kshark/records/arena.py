@@ -1,4 +1,5 @@
-"""Where batches are decompressed to, one behind the other, until all of it is taken as one piece: nothing is joined, little is copied."""
+"""A buffer into which batches are decompressed one after another, and which is then taken as one piece: nothing is joined, little
+copied."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from kshark.records import zstd
 from kshark.records.compression import decompress_into
 from kshark.records.faults import RoomExceeded
 
-#: Memory of which more than this was touched is given back, not used again.
+#: If more bytes than this were used, the memory is given back to the system instead of being reused.
 KEPT_BYTES: Final = 8 << 20
 
 
 class Arena:
-    """Room for limits.PENDING_RECORD_BYTES and one batch of limits.DECOMPRESSED_BYTES; only what is used of it becomes real memory."""
+    """Room for limits.PENDING_RECORD_BYTES and one batch of limits.DECOMPRESSED_BYTES; only what is used becomes real memory."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -29,7 +30,7 @@ class Arena:
         return np.empty(limits.PENDING_RECORD_BYTES + limits.DECOMPRESSED_BYTES, np.uint8).data
 
     def add(self, codec: int, data: memoryview, most: int) -> int:
-        """Decompresses behind what is there, at most `most` bytes; how many they were. Raises DecompressionFailed or RoomExceeded."""
+        """Decompresses to the end of what is there, at most `most` bytes; returns how many. Raises DecompressionFailed or RoomExceeded."""
         stop = self.used + min(most, limits.DECOMPRESSED_BYTES)
         try:
             size = decompress_into(codec, data, self._room[self.used : stop])
@@ -41,7 +42,7 @@ class Arena:
         return size
 
     def add_all(self, frames: Sequence[memoryview]) -> list[tuple[int, int]] | None:
-        """Adds what comes out of small zstd frames; where it lies, None where they are to be added one by one."""
+        """Decompresses small zstd frames together; returns where each lies, None if they have to be added one by one."""
         room = self._room[self.used : self.used + len(frames) * 2 * zstd.BLOCK_BYTES]
         places = zstd.decompress_all(frames, room)
         if places is None:
@@ -53,7 +54,7 @@ class Arena:
         return places
 
     def take(self, start: int = 0) -> bytes:
-        """What was added from `start` on; it is no longer there then."""
+        """Removes and returns the bytes from `start` on."""
         taken = bytes(self._room[start : self.used]) if start < self.used else b""
         self.used = start
         if self._touched > KEPT_BYTES and not start:

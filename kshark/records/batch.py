@@ -1,4 +1,4 @@
-"""What a records field becomes: its batches, their records, in the shape of the JSON lines; and the facts of a batch's header.
+"""What a records field becomes: its batches and their records, in the shape of the JSON lines; and how a batch's header is read.
 
 Source: Kafka classes DefaultRecordBatch, LegacyRecord and ControlRecordType; KIP-98 (magic 2), KIP-32 (magic 1).
 """
@@ -16,9 +16,9 @@ from kshark.model import Message
 
 TimestampType = Literal["create", "log_append"]
 
-#: Base offset and length stand before every batch and every legacy message; the length counts what follows it.
+#: Base offset and length, at the beginning of every batch and legacy message; the length counts the bytes after it.
 LOG_OVERHEAD: Final = 12
-#: Where the magic stands, in all three formats.
+#: Position of the magic, the same in all three formats.
 MAGIC_AT: Final = 16
 #: Base offset, length, partition leader epoch, magic, CRC-32C, attributes, last offset delta, base and max timestamp,
 #: producer id, producer epoch, base sequence, count.
@@ -58,7 +58,7 @@ class Record(msgspec.Struct, gc=False):
 
 
 class OpenedRecord(Record, gc=False):
-    """A record whose key or value is a structure of Kafka, with what that says beside it (kshark.embedded)."""
+    """A record whose key or value is a structure of Kafka's, with its decoded content next to it (kshark.embedded)."""
 
     key_decoded: Any = UNSET
     value_decoded: Any = UNSET
@@ -150,7 +150,7 @@ class LegacyBatch(msgspec.Struct, gc=False):
 
 
 class UnknownBatch(msgspec.Struct, gc=False):
-    """A batch of a magic that does not exist: nothing behind the magic can be read."""
+    """A batch of a magic that does not exist: nothing after the magic can be read."""
 
     base_offset: int
     size: int
@@ -162,7 +162,7 @@ AnyBatch = Batch | LegacyBatch | UnknownBatch
 
 
 class RecordsField(msgspec.Struct, gc=False):
-    """A records field of `size` bytes: the sizes of its batches and `partial_bytes` add up to it; not opened, it is its size alone."""
+    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only its size is known."""
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET
@@ -170,9 +170,9 @@ class RecordsField(msgspec.Struct, gc=False):
 
 
 class Span(msgspec.Struct, gc=False, eq=False):
-    """Where the records of a batch lie, decompressed: `buffer[start:stop]`, or still in a small zstd `frame`.
+    """Where a batch's records lie, decompressed: `buffer[start:stop]`, or still compressed in a small zstd `frame`.
 
-    `owner` is the message whose records they are, None until it has claimed them.
+    `owner` is the message they belong to, None until it has claimed them.
     """
 
     buffer: bytes

@@ -1,6 +1,6 @@
-"""Records of many batches at once, as numpy columns: a field of all records in one step, Python's objects made at the end.
+"""Records of many batches at once, as numpy columns: a field of all records in one step, Python objects only at the end.
 
-A batch that does not fit exactly (a length, a count, an offset) is left to the loop, which tells why: nothing here names a fault.
+A batch that does not fit exactly (a length, a count, an offset) is left to kshark.records.loop, which finds out why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kshark.records.rows import LOST, HeaderRows, Int64s, Rows
 from kshark.records.slices import slices
 from kshark.records.walk import record_ends
 
-#: Records of one step: enough to make numpy's calls cheap, few enough to stay in the processor's cache.
+#: Records read in one step: many enough to make numpy's calls cheap, few enough for the processor's cache.
 STEP: Final = 16_384
 #: Header keys remembered as text, and the longest of them.
 NAMES: Final = 4096
@@ -25,12 +25,12 @@ NAME_BYTES: Final = 100
 
 
 def fits_columns(span: Span) -> bool:
-    """Whether the count can be true, and the records are ordinary ones."""
+    """Whether the batch's count is possible, and its records are ordinary ones, not control records."""
     return 0 < span.batch.count <= (span.stop - span.start) // LEAST_RECORD and not span.batch.control
 
 
 class Columns:
-    """Reads spans of one buffer; `payload` decides between Record and RecordSizes."""
+    """Reads spans of one buffer; `payload`: as Record, else as RecordSizes."""
 
     def __init__(self, payload: bool) -> None:
         self._payload = payload
@@ -38,7 +38,7 @@ class Columns:
         self._names = _Names()
 
     def read(self, buffer: bytes, spans: Sequence[Span]) -> list[Span]:
-        """Fills the batches of spans that `fits_columns`; returns the spans that turned out to need the loop."""
+        """Fills the batches of spans that `fits_columns`; returns those spans that kshark.records.loop has to read."""
         data = np.frombuffer(buffer, np.uint8)
         batches = [span.batch for span in spans]
         counts = _column(batch.count for batch in batches)
@@ -61,7 +61,7 @@ class Columns:
             step = slice(low, low + STEP)
             of = owner[step]
             rows = Rows(data, begins[step], ends[step])
-            # Where a record does not fit, its delta is one that no batch allows.
+            # A record that does not fit gets an offset delta that no batch allows.
             deltas[step] = np.where(rows.fit, rows.offset_delta, -1)
             timestamp = np.where(appended[of], when[of], when[of] + rows.timestamp_delta)
             records += self._records(buffer, rows, offset[of] + rows.offset_delta, timestamp)
@@ -99,7 +99,7 @@ def _column(values: Iterable[int]) -> Int64s:
 
 
 class _Names(dict[bytes, str]):
-    """Header keys as text, each made once: applications use few."""
+    """Header keys as text, each made only once: applications use few."""
 
     def __missing__(self, key: bytes) -> str:
         name = key.decode("utf-8", "backslashreplace")

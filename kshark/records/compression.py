@@ -1,4 +1,4 @@
-"""The four codecs of record batches, bounded: into the room that the caller has, and no byte further.
+"""The four codecs of record batches, limited: they write into the room that the caller gives, and not a byte more.
 
 Sources: RFC 1952 (gzip), snappy's format description and xerial's framing of it (Kafka: SnappyFactory), RFC 8878 (zstd).
 """
@@ -17,9 +17,9 @@ from kshark.records.faults import DecompressionFailed, RoomExceeded
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 #: Magic, version, compatible version.
 XERIAL_HEADER: Final = 16
-#: Compressed bytes that are looked at together: they may grow a thousandfold at once.
+#: Compressed bytes taken in one step: a step may produce a thousand times as many.
 GZIP_PIECE: Final = 1 << 14
-#: What cramjam's streaming decoders say when the output buffer is full.
+#: The message of cramjam's streaming decoders when the output buffer is full.
 FULL: Final = "failed to write whole buffer"
 
 

@@ -1,4 +1,4 @@
-"""Control records: what the transaction coordinator and the quorum write between the users' records.
+"""Control records, which the transaction coordinator and the Raft quorum write between users' records.
 
 Source: Kafka classes ControlRecordType and EndTransactionMarker; the key is int16 version, int16 type.
 """
@@ -24,7 +24,7 @@ TYPES: Final = {
 
 
 def read_control(key: bytes | None, value: bytes | None) -> Control | None:
-    """None where the key is too short to name a type; a type that Kafka does not have is its number."""
+    """None if the key is too short to have a type; a type that Kafka does not have is given as its number."""
     if key is None or len(key) < KEY.size:
         return None
     number = KEY.unpack_from(key)[1]

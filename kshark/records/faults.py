@@ -1,4 +1,4 @@
-"""What can be wrong with a batch, and how the message that carries it comes to know."""
+"""What can be wrong with a batch, and how the message that carries it is told."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RoomExceeded(Exception):
 
 
 def attach(fault: Fault, message: Message) -> None:
-    """Adds the code to the message's weirds; a code that is there already says nothing new, so its detail stays the first one's."""
+    """Adds the code to the message's weirds, with its detail; a code that is there already keeps its first detail."""
     if message.weird is UNSET:
         message.weird = [fault.code]
     elif fault.code in message.weird:

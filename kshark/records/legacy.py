@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, and compressed ones that wrap a whole message set.
+"""Messages of magic 0 and 1, and compressed messages that contain a whole message set.
 
 Source: Kafka classes LegacyRecord and AbstractLegacyRecordBatch; KIP-31 (relative offsets inside a wrapper), KIP-32 (timestamps).
 """
@@ -24,7 +24,7 @@ LEAST_MESSAGE: Final = {0: MESSAGE.size + 8, 1: MESSAGE.size + 16}
 #: zstd came with magic 2 (KIP-110).
 LAST_CODEC: Final = 3
 
-#: Decompresses (codec, bytes, offset of the wrapper); None where it cannot, having said so itself.
+#: Decompresses (codec, bytes, offset of the wrapper); None if it cannot, which it has reported then.
 Decompress = Callable[[int, bytes, int], bytes | None]
 
 
@@ -42,7 +42,7 @@ class LegacyMessage(NamedTuple):
 
 
 def read_legacy(data: bytes, make: MakeRecord, decompress: Decompress, allowance: int) -> tuple[LegacyBatch, list[Fault]]:
-    """The message that fills `data`, which is at least LEAST_MESSAGE of its magic, with at most `allowance` records."""
+    """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are read."""
     faults: list[Fault] = []
     records: list[AnyRecord] = []
     message = _message(data, 0, len(data))
@@ -115,7 +115,7 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
 
 
 def _message(data: bytes, position: int, stop: int) -> LegacyMessage | None:
-    """The message between the two, None where key and value do not fill it."""
+    """The message between the two positions; None if key and value do not fill it."""
     offset, _, crc, magic, attributes = MESSAGE.unpack_from(data, position)
     if stop - position < LEAST_MESSAGE.get(magic, stop - position + 1):
         return None

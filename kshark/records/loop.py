@@ -1,4 +1,4 @@
-"""The exact reader of a batch's records: one by one, every length checked, keeping what came before a fault and naming it.
+"""The exact reader of a batch's records: one by one, every length checked; it keeps what came before a fault, and names the fault.
 
 Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
 """
@@ -17,7 +17,7 @@ from kshark.records.faults import Fault
 VARINT: Final = 5
 VARLONG: Final = 10
 NO_HEADERS: Final[Headers] = ()
-#: Records that are shown beyond those which a batch announces.
+#: So many records are shown beyond the number that the batch announces.
 SURPLUS: Final = 10_000
 
 
@@ -26,9 +26,9 @@ class BrokenRecord(Exception):
 
 
 def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
-    """All records of a span, also those that its batch's count leaves out; then what is wrong with them.
+    """All records of a span, also those beyond the batch's count, and then what is wrong with them.
 
-    A batch that may hold more than `allowance` is not opened, and no more than SURPLUS are shown beyond the count.
+    A batch that may hold more than `allowance` is not opened; no more than SURPLUS are shown beyond the count.
     """
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
@@ -71,7 +71,7 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
 
 
 def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """Timestamp delta, offset delta, key, value and headers of the record that fills `position` (its attributes) to `stop`."""
+    """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to `stop`."""
     timestamp, position = signed(data, position + 1, stop, VARLONG)
     offset, position = signed(data, position, stop, VARINT)
     key, position = _sized(data, position, stop, "key")
@@ -96,7 +96,7 @@ def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | No
 
 
 def _sized(data: bytes, position: int, stop: int, what: str) -> tuple[bytes | None, int]:
-    """Bytes behind their length; any negative length is null, as in Kafka."""
+    """A length and its bytes; any negative length is null, as in Kafka."""
     size, position = signed(data, position, stop, VARINT)
     if size < 0:
         return None, position
@@ -124,5 +124,5 @@ def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, in
 
 
 def int64(value: int) -> int:
-    """Wrapped as Java's long."""
+    """Wrapped around as Java's long."""
     return (value + (1 << 63) & 0xFFFFFFFFFFFFFFFF) - (1 << 63)

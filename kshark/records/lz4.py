@@ -18,7 +18,7 @@ BLOCK_CHECKSUM: Final = 0x10
 CONTENT_SIZE: Final = 0x08
 CONTENT_CHECKSUM: Final = 0x04
 DICTIONARY_ID: Final = 0x01
-#: In a block's size: stored as it is, not compressed.
+#: Bit in a block's size: the block is stored, not compressed.
 STORED: Final = 0x80000000
 #: Largest decompressed block, by bits 4 to 6 of the descriptor's second byte.
 BLOCK_BYTES: Final = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
@@ -43,7 +43,7 @@ def decompress_into(data: memoryview, room: memoryview) -> int:
 
 
 def _blocks(data: memoryview, position: int, flags: int, largest: int, room: memoryview, written: int) -> tuple[int, int]:
-    """Where the frame ends, and how far `room` is filled then."""
+    """Reads one frame's blocks; returns where the frame ends, and up to where `room` is filled."""
     trailer = 4 if flags & BLOCK_CHECKSUM else 0
     while size := _block_size(data, position):
         start = position + 4
@@ -77,7 +77,7 @@ def _has_second_block(data: memoryview, position: int, flags: int) -> bool:
 
 
 def header_checksum(descriptor: bytes | memoryview) -> int:
-    """The byte behind a frame descriptor (2 to 14 bytes): bits 8 to 15 of its xxHash32 with seed 0."""
+    """The last byte of a frame header, from its descriptor (2 to 14 bytes): bits 8 to 15 of the xxHash32 with seed 0."""
     prime1, prime2, prime3, prime4, prime5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
     word = 0xFFFFFFFF
     value = prime5 + len(descriptor) & word

@@ -1,7 +1,7 @@
-"""Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all that are pending at once.
+"""Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all pending ones at once.
 
-A small record costs 2 us in a loop and a quarter of it as columns of many batches; so the records wait until enough of them are there,
-or the messages they belong to must be handed on. Small zstd frames wait too, for company to be decompressed in.
+A small record costs 2 us in a loop and a quarter of it as columns over many batches; so records wait until there are enough of them, or
+until their messages must be handed on. Small zstd frames wait too, to be decompressed together.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from kshark.records.zstd import BLOCK_BYTES, is_one_block
 #: How far records fields are opened; messages of a legacy set, which have no header apart from their record, with the headers.
 Opening = bool | Literal["headers"]
 
-#: Records in all spans of one buffer from which columns are faster than the loop.
+#: From so many records in one buffer on columns are faster than the loop.
 COLUMNS_FROM: Final = 64
-#: More records than there can be.
+#: More records than can exist.
 NEVER: Final = 1 << 62
-#: Small zstd frames that make it worth to decompress them.
+#: So many small zstd frames are worth decompressing together.
 TOGETHER: Final = 32
 EMPTY: Final = memoryview(b"")
-#: The buffer of a span whose records were decompressed, until `fill` knows it.
+#: Stands for the buffer of decompressed records, which only `fill` knows.
 ARENA: Final = b""
 OFFSET_AND_LENGTH: Final = Struct(">qi")
 HEADER_BYTES: Final = HEADER.size
@@ -60,17 +60,17 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 class RecordsReader:
     """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before handing it on.
 
-    `opened` says how far: not at all (`{"size": n}`), the batches' headers, or the records too. `payload`: keys and values, or only
-    their sizes. Never raises on damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it.
-    `columns_from` is there for tests: 0 takes columns always, a large number never; `alone`, every frame is decompressed by itself.
+    `opened`: not at all (`{"size": n}`), the batches' headers only, or the records too. `payload`: keys and values, or only their
+    sizes. Never raises on damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it. For
+    tests: `columns_from` 0 always uses columns, a large number never; `alone` decompresses every frame by itself.
     """
 
     def __init__(self, *, opened: Opening = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False) -> None:
-        #: Whether fields were read that no message has claimed.
+        #: Whether fields were read that no message has claimed yet.
         self.unclaimed = False
-        #: Bytes of records, decompressed, that were read since the last `fill`.
+        #: Decompressed bytes of records since the last `fill`.
         self.pending_bytes = 0
-        #: Whether a control batch was read; who asks sets it back.
+        #: Whether a control batch was read; whoever uses it resets it.
         self.controls = False
         self._opened = opened
         self._make: MakeRecord = Record if payload else sizes_only
@@ -85,9 +85,10 @@ class RecordsReader:
         self._forget_budget()
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True) -> RecordsField:
-        """The field at `buffer[start:end]`, its records still to come.
+        """The field at `buffer[start:end]`; its records are filled in later.
 
-        Of one that is not `aligned` only what is certainly a batch is read, up to the first bytes that are not: nothing there is wrong.
+        If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are read, up to the
+        first bytes that are none, and nothing counts as wrong.
         """
         if not self._opened:
             return RecordsField(end - start)
@@ -107,7 +108,7 @@ class RecordsReader:
         return crc32c()
 
     def claim(self, message: Message) -> None:
-        """The fields read since the last claim are this message's: it gets their codes, now or when they are filled in."""
+        """The fields read since the last claim belong to this message: it gets their codes, now or when they are filled."""
         for fault in self._faults.values():
             attach(fault, message)
         for span in self._spans[self._claimed :]:
@@ -118,7 +119,7 @@ class RecordsReader:
             self._open_small()
 
     def discard(self) -> None:
-        """The fields read since the last claim are of no message: they will be read again, or never."""
+        """The fields read since the last claim belong to no message."""
         del self._spans[self._claimed :]
         self._small = [span for span in self._small if span.owner is not None]
         self._forget_budget()
@@ -130,7 +131,7 @@ class RecordsReader:
         self.unclaimed = False
 
     def fill(self) -> None:
-        """Puts the records into all batches that are pending."""
+        """Fills the records into all pending batches."""
         self._open_small()
         self._fill()
         self.pending_bytes = 0
@@ -138,7 +139,7 @@ class RecordsReader:
             self._forget_budget()
 
     def _fill(self) -> None:
-        """The same for those whose bytes are there."""
+        """The same for batches that are decompressed."""
         spans = [span for span in self._spans if span.frame is None]
         self._spans = [span for span in self._spans if span.frame is not None]
         self._claimed = sum(span.owner is not None for span in self._spans)
@@ -158,7 +159,7 @@ class RecordsReader:
                 self._tell(fault, span.owner)
 
     def _open_small(self) -> None:
-        """Decompresses the small frames that wait; what comes of each is the same as if it had been alone."""
+        """Decompresses the small frames that wait, with the same results as one by one."""
         small, self._small = self._small, []
         for at in range(0, len(small), TOGETHER):
             if self._arena.used > limits.PENDING_RECORD_BYTES:
@@ -177,7 +178,7 @@ class RecordsReader:
                 self.pending_bytes += span.stop - span.start
 
     def _read_columns(self, spans: list[Span]) -> list[Span]:
-        """Reads a buffer's spans as columns where that is possible and faster; returns the others."""
+        """Reads a buffer's spans as columns if that is possible and faster; returns the other spans."""
         regular: list[Span] = []
         records = 0
         for span in spans:
@@ -194,7 +195,7 @@ class RecordsReader:
         return left
 
     def _entry(self, buffer: bytes, view: memoryview, position: int, end: int, batches: list[AnyBatch]) -> int | None:
-        """Adds the batch at `position` and returns where it ends; None where no whole one stands there."""
+        """Adds the batch at `position` and returns where it ends; None if there is no whole batch."""
         room = end - position
         if self._records_left <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
@@ -211,7 +212,7 @@ class RecordsReader:
         return self._odd_entry(buffer, position, room, batches)
 
     def _certain(self, view: memoryview, position: int, end: int) -> bool:
-        """Whether a whole batch with the right checksum stands there."""
+        """Whether a whole batch with the right checksum is there."""
         if end - position < HEADER_BYTES:
             return False
         header = _HEADER(view, position)
@@ -276,7 +277,7 @@ class RecordsReader:
         return batch
 
     def _decompress(self, codec: int, data: memoryview, offset: int, most: int, owner: Message | None = None) -> int | None:
-        """Adds what comes out to the arena; how many bytes, None where it cannot be done."""
+        """Decompresses into the arena; returns the number of bytes, None if it failed."""
         try:
             return self._arena.add(codec, data, most)
         except RoomExceeded:
@@ -304,7 +305,7 @@ class RecordsReader:
         self._faults.setdefault(code, Fault(code, detail))
 
     def _tell(self, fault: Fault, owner: Message | None) -> None:
-        """A fault goes to the message that has claimed the field, or waits for it."""
+        """Gives the fault to the message that claimed the field, or keeps it until one does."""
         if owner is None:
             self._fault(*fault)
         else:
@@ -312,5 +313,5 @@ class RecordsReader:
 
 
 def make_reader(records: Opening, payload: bool, *, exact: bool = False) -> RecordsReader:
-    """The reader for the options of a run: how far batches are opened, and with their payload; `exact`: one record after the other."""
+    """The reader for a run's options: how far batches are opened, and whether with payload; `exact`: one record after another."""
     return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)

@@ -1,7 +1,7 @@
 """Some records of one buffer, field by field as columns. Source of the layout: Kafka class DefaultRecord.
 
-Nothing is checked on the way: a damaged length leads to some position, gathers are clipped to the buffer, and a record fits if its last
-field ends where the record does. What does not fit is emptied before Python's objects are made from it.
+Nothing is checked in between: a damaged length leads to some position, reads are clipped to the buffer, and a record is good if its
+last field ends where the record ends. Records that are not good are emptied before Python objects are made.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 UInt8s = NDArray[np.uint8]
 
-#: Headers of one record that are read as columns.
+#: At most so many headers of a record are read as columns.
 MOST_HEADERS: Final = 64
-#: A position behind every buffer: where damage leads to.
+#: A position beyond every buffer, for what is damaged.
 LOST: Final = 1 << 60
 T = TypeVar("T")
 ZIGZAG: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(128)], np.int64)
 
 
 def signed(data: UInt8s, position: Int64s, longest: int) -> tuple[Int64s, Int64s]:
-    """The zigzag varints at the positions, and where they end: LOST where one is longer than `longest` bytes."""
+    """The zigzag varints at the positions, and where they end; LOST if one is longer than `longest` bytes."""
     byte = data.take(position, mode="clip")
     position = position + 1
     if byte.max() < 0x80:
@@ -54,7 +54,7 @@ def signed(data: UInt8s, position: Int64s, longest: int) -> tuple[Int64s, Int64s
 
 
 class Rows:
-    """Records from `begin` (their length) to `end`, at least one; `fit` tells which of them are what they say."""
+    """Records from `begin` (their length) to `end`, at least one; `fit` says which of them are good."""
 
     def __init__(self, data: UInt8s, begin: Int64s, end: Int64s) -> None:
         size, at = signed(data, begin, VARINT)
@@ -73,7 +73,7 @@ class Rows:
 
 
 class Pieces:
-    """Bytes of many records, or of their headers: each from `start` to `end`, or `null`."""
+    """Byte strings of many records, or of their headers: each from `start` to `end`, or `null`."""
 
     __slots__ = ("end", "null", "start")
 
@@ -103,13 +103,13 @@ def _with_nulls(values: Sequence[T], null: Bools) -> Sequence[T | None]:
 
 
 def sized(data: UInt8s, position: Int64s) -> Pieces:
-    """Bytes behind their length; any negative length is null."""
+    """Lengths and their bytes; any negative length is null, as in Kafka."""
     size, start = signed(data, position, VARINT)
     return Pieces(start, start + np.maximum(size, 0), size < 0)
 
 
 class HeaderRows:
-    """The headers of records, all first ones walked in one step, then all second ones; record i has `count[i]` from slot `first[i]` on."""
+    """The headers of records, all first ones read in one step, then all second ones; record i has `count[i]`, from `first[i]` on."""
 
     def __init__(self, data: UInt8s, count: Int64s, position: Int64s, end: Int64s) -> None:
         wrong = (count < 0) | (count > MOST_HEADERS)

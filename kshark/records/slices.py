@@ -1,4 +1,4 @@
-"""Many pieces of one buffer as bytes objects: those of one size are gathered as one column, 25 ns each where a slice takes 100."""
+"""Many pieces of one buffer as bytes objects: pieces of equal size are taken as one column, 25 ns each, where a slice takes 100."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
 
-#: Longer pieces, on average, are copied faster one by one; and sizes are counted in a table up to LONGEST.
+#: Above this average length single slices are faster; sizes up to LONGEST are counted in a table.
 LONG: Final = 400
 LONGEST: Final = 4096
-#: As many pieces of a size as it takes to be faster together: a column costs 4 us.
+#: From so many pieces of one size on a column, which costs 4 us, is faster.
 TOGETHER: Final = 60
 
 
@@ -41,7 +41,7 @@ def _of_one_size(buffer: bytes, start: Int64s, size: int) -> list[bytes]:
 
 
 def _column(buffer: bytes, start: Int64s, size: int) -> NDArray[np.void]:
-    """Pieces of `size` bytes (at least one), as items of a column."""
+    """Pieces of `size` bytes (at least one), as items of one column."""
     # Every place of the buffer, seen as the beginning of a piece.
     places = np.ndarray(len(buffer) - size + 1, f"V{size}", buffer, strides=(1,))
     return places[start]

@@ -1,4 +1,4 @@
-"""Where each record of many batches ends: a chain of lengths, walked batch by batch, or one step in all batches side by side."""
+"""Where each record of many batches ends: each length leads to the next, batch by batch, or one step in all batches at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kshark.records.loop import VARINT, BrokenRecord
 from kshark.records.loop import signed as one_signed
 from kshark.records.rows import LOST, Bools, Int64s, UInt8s, signed
 
-#: Batches that are walked side by side (6 us a step); with fewer, one after the other is faster (65 ns a record).
+#: From so many batches on they are walked side by side (6 us a step); fewer are faster one by one (65 ns a record).
 SIDE_BY_SIDE: Final = 96
 
 
 def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, counts: Int64s) -> tuple[Int64s, Bools]:
     """The ends of all records in order of the batches (each has at least one), and which batches end with their last record.
 
-    `data` is `buffer`; the ends of a batch that does not are anything, the lengths have only been added up.
+    `data` is `buffer`. The ends in a batch that does not are meaningless: its lengths were only added up.
     """
     after = np.cumsum(counts)
     ends = np.empty(int(after[-1]), np.int64)
@@ -39,7 +39,7 @@ def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, coun
 
 
 def _short_chain(buffer: bytes, position: int, stop: int, count: int) -> list[int] | None:
-    """The ends of `count` records whose lengths take a byte or two, None where they do not lead to `stop`."""
+    """The ends of `count` records whose lengths take one or two bytes; None if they do not lead to `stop`."""
     try:
         ends = [
             position := position
@@ -52,7 +52,7 @@ def _short_chain(buffer: bytes, position: int, stop: int, count: int) -> list[in
 
 
 def _chain(buffer: bytes, position: int, count: int) -> list[int]:
-    """The ends of `count` records; LOST where a length is damaged."""
+    """The ends of `count` records; LOST from a damaged length on."""
     ends: list[int] = []
     try:
         for _ in range(count):

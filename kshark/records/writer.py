@@ -1,4 +1,4 @@
-"""Writes record batches and legacy message sets: for synthetic conversations, tests and encoding. Any fact can be made to lie.
+"""Writes record batches and legacy message sets, for synthetic conversations, tests and encoding; every header field can be set wrong.
 
 Source: Kafka classes DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
@@ -53,7 +53,7 @@ def write_batch(
     attributes: int | None = None,
     raw_records: bytes | None = None,
 ) -> bytes:
-    """A batch of magic 2. What is None follows from the records; `raw_records` stand in for the compressed records as they are."""
+    """A batch of magic 2. What is None is derived from the records; `raw_records` replace the compressed records."""
     rows = list(records)
     first = rows[0].offset if base_offset is None and rows else base_offset or 0
     times = [0 if row.timestamp is UNSET else row.timestamp for row in rows] or [-1]
@@ -85,7 +85,7 @@ def write_batch(
 
 
 def write_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
-    """A record of magic 2, its length in front."""
+    """A record of magic 2 with its length."""
     timestamp = 0 if record.timestamp is UNSET else record.timestamp - base_timestamp
     headers = () if record.headers is UNSET else record.headers
     parts = [b"\0", varint(timestamp), varint(record.offset - base_offset), _sized(record.key), _sized(record.value), varint(len(headers))]
@@ -130,7 +130,7 @@ def write_message(
 
 
 def write_wrapper(offset: int, messages: Iterable[bytes], codec: str, *, magic: int = 1, timestamp: int = -1) -> bytes:
-    """A compressed message that wraps others; in magic 1 `offset` is the last one's, and theirs are relative."""
+    """A compressed message that contains others; in magic 1 `offset` is the last one's, and their offsets are relative."""
     return write_message(offset, None, COMPRESS[codec](b"".join(messages)), magic=magic, timestamp=timestamp, codec=codec)
 
 

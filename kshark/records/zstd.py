@@ -1,7 +1,7 @@
-"""Small zstd frames, many in one go: one decoder reads them all, where building one for each costs 20 us and the reading 2.
+"""Many small zstd frames decompressed by one decoder: building a decoder for each costs 20 us, decompressing one 2 us.
 
-(Whoever builds a decoder asks the processor for its features, which a virtual machine answers slowly.) Between the frames stands one of
-ours that holds a mark, so that what came out can be told apart again. Source: RFC 8878, sections 3.1.1 and 3.1.1.2.
+(A decoder asks the processor for its features when it is built, which virtual machines answer slowly.) Between the frames stands a
+frame of ours that holds a mark, by which the results are told apart. Source: RFC 8878, sections 3.1.1 and 3.1.1.2.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 import cramjam
 
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
-#: The most that comes out of one block.
+#: A block decompresses to this many bytes at most.
 BLOCK_BYTES: Final = 128 << 10
 #: Frame_Header_Descriptor: no window size follows, a checksum stands at the end; bytes of the content size and of the dictionary id.
 SINGLE_SEGMENT: Final = 0x20
@@ -24,14 +24,14 @@ RLE: Final = 1
 COMPRESSED: Final = 2
 EMPTY_BLOCK: Final = b"\x01\0\0"
 
-#: Its first byte does not come again in it: content that ends as it begins is not taken for it.
+#: Its first byte does not occur again in it, so the end of a content cannot be mistaken for its beginning.
 _MARK: Final = b"\xffkshark: one ends here\n"
-#: A frame of one segment and one block that is stored, not compressed: the last one, of type 0, its size from bit 3 on.
+#: The frame with the mark: one segment, one block, which is stored (type 0) and the last; its size starts at bit 3.
 _BOUNDARY: Final = MAGIC + bytes([SINGLE_SEGMENT, len(_MARK)]) + (1 | len(_MARK) << 3).to_bytes(3, "little") + _MARK
 
 
 def is_one_block(data: memoryview) -> bool:
-    """Whether this is one frame of one block, or of one and an empty one, so that no more than BLOCK_BYTES come out."""
+    """Whether this is one frame with one block, or with one and an empty one: then it decompresses to BLOCK_BYTES at most."""
     if len(data) < 9 or bytes(data[:4]) != MAGIC:
         return False
     flags = data[4]
@@ -46,7 +46,7 @@ def is_one_block(data: memoryview) -> bool:
 
 
 def decompress_all(frames: Sequence[memoryview], room: memoryview) -> list[tuple[int, int]] | None:
-    """Where in `room` lies what came out of each frame. None where that cannot be told: one is damaged, or holds the mark itself."""
+    """Where in `room` each frame's content lies. None if that is not certain: a frame is damaged, or contains the mark itself."""
     try:
         size = int(cramjam.zstd.decompress_into(_BOUNDARY.join(frames), room))
     except cramjam.DecompressionError:

@@ -1,1 +1,1 @@
-"""Staying current: Kafka's message definitions against the dissectors, and first drafts of what is new."""
+"""Keeping up with Kafka: its message definitions compared with the dissectors, and first drafts of what is new."""

@@ -1,4 +1,4 @@
-"""`python -m kshark.sync PATH`: are the dissectors as complete as these definitions of Kafka? Silence is yes."""
+"""`python -m kshark.sync PATH`: are the dissectors as complete as these definitions of Kafka? No output means yes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _lines(report: Report, path: Path) -> Iterator[str]:
-    """What to do, a message after the other: + is new in the definitions, - gone, ~ another way."""
+    """What has to be done, message by message: + new in the definitions, - gone, ~ different."""
     for name, found in report.changed.items():
         yield name
         yield from (f"  {each}" for each in found)
@@ -66,7 +66,7 @@ def _api_name(definition: Definition) -> str | None:
 
 
 def _drafted(name: str, theirs: dict[str, Definition], folder: Path) -> Iterator[str]:
-    """Writes the file of an API and says what is left to do; the draft of a stored message is what comes out."""
+    """Writes an API's file and says what is left to do; the draft of a stored message is printed instead."""
     request, response = theirs.get(f"{name}Request"), theirs.get(f"{name}Response")
     if request is None or response is None:
         if name not in theirs:

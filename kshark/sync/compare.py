@@ -1,4 +1,4 @@
-"""Two layouts of one message, field by field: what the definitions have and we do not, the reverse, and what is another way."""
+"""Two layouts of one message, field by field: what only the definitions have, what only we have, and what differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Renames = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """`sign`: + is new in the definitions, - is gone from them, ~ is another way; `path` of the field, "" for the message."""
+    """`sign`: + new in the definitions, - gone from them, ~ different; `path` of the field, "" for the message itself."""
 
     message: str
     path: str
@@ -27,8 +27,9 @@ class Difference:
 
 
 def differences(ours: Layout, theirs: Layout, renames: Renames | None = None) -> list[Difference]:
-    """What differs in versions that both know, and in those that only the definitions know. Versions that they no longer know, because a
-    release dropped them, or do not know yet, are no difference: whoever speaks them is still to be read."""
+    """What differs in versions that both know, and in those that only the definitions know. Versions that only we know, because a release
+    dropped them or they are newer than these definitions, are no difference: somebody may speak them.
+    """
     found = list(_versions(ours, theirs))
     within = Versions(max(ours.versions.low, theirs.versions.low), theirs.versions.high)
     if within.low <= within.high:
@@ -50,7 +51,7 @@ def _versions(ours: Layout, theirs: Layout) -> Iterator[Difference]:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What decides about a field's bytes and what an absent one means, in the versions that are compared."""
+    """What decides about a field's bytes, and about the meaning of an absent one, in the compared versions."""
 
     type: str
     versions: str
@@ -62,7 +63,7 @@ class _Facts:
         return ", ".join(f"{name} {value}" if name != "type" else str(value) for name, value in self.told())
 
     def told(self) -> Iterator[tuple[str, Any]]:
-        """What is worth saying."""
+        """What is worth reporting."""
         yield "type", self.type
         yield "versions", self.versions
         for name, value in (("nullable", self.nullable), ("tag", self.tag), ("default", self.default)):
@@ -132,7 +133,7 @@ def _join(path: str, name: str) -> str:
 
 
 def _disorder(ours: Field, theirs: Field, within: Versions) -> int | None:
-    """The first version in which both have the same number of untagged fields, of other types one behind the other."""
+    """The first version in which both have equally many untagged fields, but types in another order."""
     for version in range(within.low, within.high + 1):
         mine = [(field.name, field.type) for field in ours.in_wire_order(version)]
         others = [(field.name, field.type) for field in theirs.in_wire_order(version)]

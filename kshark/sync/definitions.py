@@ -1,7 +1,7 @@
-"""Kafka's message definitions, as JSON files in its sources, as layouts of our own vocabulary.
+"""Kafka's message definitions, JSON files in its sources, as layouts of our own vocabulary.
 
-Source: the README beside them, clients/src/main/resources/common/message. What they do that JSON does not: `//` comments, numbers written
-as text, and defaults as text always.
+Source: the README next to them, clients/src/main/resources/common/message. Beyond JSON they have `//` comments, numbers written as
+text, and defaults that are always text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kshark import schema
 from kshark.errors import SchemaError, UnreadableInput
 from kshark.schema import FIXED, Field, Layout, array, layout, struct, versions_of
 
-#: Where a source tree of Kafka keeps definitions; a folder without such files is searched as a whole.
+#: Where Kafka's source tree keeps the definitions; another folder is searched as a whole.
 RESOURCES: Final = ("src", "main", "resources")
-#: Kafka's types whose word is another one in our vocabulary.
+#: Kafka's types that are called otherwise in our vocabulary.
 WORDS: Final = {"bool": "boolean", "bytes": "bytes_"}
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 
@@ -38,7 +38,7 @@ class Definition:
 
 
 def read_folder(folder: Path) -> dict[str, Definition]:
-    """All messages below a folder by name; those whose versions are `none` are left out. Raises UnreadableInput where there are none."""
+    """All messages below a folder, by name, without those whose versions are `none`. Raises UnreadableInput if there are none."""
     files = sorted(folder.rglob("*.json"))
     inside = [path for path in files if any(path.parts[i : i + 3] == RESOURCES for i in range(len(path.parts)))]
     found = {}
@@ -52,7 +52,7 @@ def read_folder(folder: Path) -> dict[str, Definition]:
 
 
 def snake_case(name: str) -> str:
-    """`TopicId` topic_id; a run of capitals is one word: `KRaftVersion` kraft_version, `Enable2Pc` enable2_pc."""
+    """`TopicId` becomes topic_id; several capitals are one word: `KRaftVersion` kraft_version, `Enable2Pc` enable2_pc."""
     return re.sub(r"(?<![A-Z])([A-Z])", r"_\1", name).removeprefix("_").lower()
 
 
@@ -87,7 +87,7 @@ def _without_versions(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader:
-    """Fields of one definition; `structs` are those with a name, in the order in which they end."""
+    """Reads the fields of one definition; `structs` are those with a name, in the order in which they end."""
 
     def __init__(self, common: Mapping[str, dict[str, Any]]) -> None:
         self.structs: dict[str, Field] = {}

@@ -1,6 +1,6 @@
-"""The first draft of a dissector, from Kafka's definitions: whoever adds it says in its own words what the API is for.
+"""The first draft of a dissector, from Kafka's definitions; what the API is for has to be added in one's own words.
 
-Written as `ruff format` writes it, so that a draft differs from the finished file only where somebody thought.
+It is formatted as `ruff format` does it, so that a draft differs from the finished file only where somebody thought.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def api_draft(name: str, request: Definition, response: Definition) -> str:
 
 
 def layout_draft(definition: Definition) -> str:
-    """What a stored or embedded structure adds to a file in dissectors/embedded/."""
+    """The lines that a stored or embedded structure adds to a file in dissectors/embedded/."""
     made = definition.layout
     source = _Source([definition])
     fields = source.struct(made.root, 1, len("fields=,"))
@@ -46,7 +46,7 @@ def layout_draft(definition: Definition) -> str:
 
 
 class _Source:
-    """Fields as source text; remembers which words it used, and the structures that have a name."""
+    """Fields as source text; remembers the words it used, and the structures that have a name."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._used: set[str] = set()
@@ -137,7 +137,7 @@ def _natural(word: str) -> tuple[str, int]:
 
 
 def _structs_in(struct: Field) -> Iterator[Field]:
-    """Every struct below one, as a type without a name: those that are the same appear again."""
+    """Every struct inside one, as a type without a name; equal ones appear repeatedly."""
     for field in struct.fields:
         inner = field.element or field
         if inner.type == "struct":
@@ -146,5 +146,5 @@ def _structs_in(struct: Field) -> Iterator[Field]:
 
 
 def index_line(name: str, key: int, versions: Versions) -> str:
-    """What dissectors/index.py says of the API."""
+    """The API's line for dissectors/index.py."""
     return f'    {key}: ("{name}", "{snake_case(name)}", "{versions}"),'

@@ -1,4 +1,4 @@
-"""All layouts of the dissectors by Kafka's name of the message, with the number that stands for them on the wire."""
+"""All layouts of the dissectors, by Kafka's name of the message, with their number on the wire."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kshark.schema import Layout
 
 
 class Ours(NamedTuple):
-    """`key` is the api key or the record type, None for what has neither."""
+    """`key` is the api key or the record type, None if it has neither."""
 
     layout: Layout
     key: int | None
 
 
 def our_layouts() -> dict[str, Ours]:
-    """Kafka's APIs, headers, and every structure that lies in a place."""
+    """Kafka's APIs, headers, and every structure inside bytes."""
     registry = Registry(installed=False)
     found = {layout.name: Ours(layout, None) for layout in (registry.request_header, registry.response_header)}
     for key in registry.names():

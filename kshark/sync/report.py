@@ -1,4 +1,4 @@
-"""A folder of definitions against the dissectors: what a maintainer has to do, and what is known to differ."""
+"""A folder of definitions compared with the dissectors: what a maintainer has to do, and which differences are known."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kshark.sync.ours import Ours
 
 @dataclass(slots=True)
 class Report:
-    """`new`: definitions of messages that nobody reads here; `gone`: messages without a definition; `changed`: what differs, by message.
+    """`new`: definitions without a layout here; `gone`: layouts without a definition; `changed`: what differs, by message.
 
-    `known`: differences that dissectors/history.py explains, and how. True when there is something to do.
+    `known`: differences that dissectors/history.py explains, and how. True if there is something to do.
     """
 
     new: list[Definition] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Report:
 
 
 def compare(ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> Report:
-    """Compares messages of one name (an old one counts), field by field."""
+    """Compares messages of the same name (an old name counts), field by field."""
     comparison = _Comparison(ours, theirs)
     comparison.missing()
     for name, definition in sorted(comparison.theirs.items()):
@@ -46,7 +46,7 @@ class _Comparison:
         renamed = {old: new for new, old in self._history.MESSAGE_NAMES.items() if old in theirs and new not in theirs}
         self.theirs = {renamed.get(name, name): definition for name, definition in theirs.items()}
         self._know(f"{new}: was {old}" for old, new in renamed.items())
-        #: Whether these are definitions of 3.9: then what joined later is not gone.
+        #: Whether these are 3.9's definitions: then messages added later are not missing.
         self._of_3_9 = not any(name in theirs for name in self._history.ADDED)
 
     def _know(self, lines: Iterable[str]) -> None:
@@ -76,7 +76,7 @@ class _Comparison:
         return [Difference(name, "", "~", f"its number is {definition.key}, here {key}")]
 
     def _fields(self, name: str, definition: Definition) -> list[Difference]:
-        """Differences that neither an old name, an older layout of the same version nor a field that joined it explains."""
+        """Differences that are not explained by an old name, an older layout of the same version or a field added to it."""
         layout = self._ours[name].layout
         names = self._history.FIELD_NAMES.get(name, {})
         found = differences(layout, definition.layout, names)

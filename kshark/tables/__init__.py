@@ -1,4 +1,4 @@
-"""Messages, connections, oddities and findings as flat rows, and the way back from rows to events.
+"""Messages, connections, weirds and findings as flat rows, and rows as events again.
 
 rows = Rows("a.pcap")
 for table, block in rows.page(events): ...  # its rows as columns

@@ -1,4 +1,4 @@
-"""Record batches, and records, as rows: wherever an API carries them."""
+"""Record batches and records as rows, of every API that carries them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kshark.tables.names import Names
 
 
 class _Place(NamedTuple):
-    """Where a body holds records: arrays of topics and partitions, the topic's name, the partition's number, the field."""
+    """Where a body holds records: the arrays of topics and partitions, the topic's name, the partition's number, the records field."""
 
     topics: str
     partitions: str
@@ -62,7 +62,7 @@ def add_produced(held: Held, names: Names, where: Where, request: Message, excha
 
 
 def add_fetched(held: Held, names: Names, where: Where, response: Message, exchange: Exchange) -> None:
-    """Adds the batches of a response in the same way."""
+    """The same for the batches of a response."""
     _add(held, names, where, response, IN_RESPONSES[response.api_key])
 
 
@@ -86,7 +86,7 @@ def _add(held: Held, names: Names, where: Where, message: Message, place: _Place
 
 
 def _other_batch(batch: Any) -> Row:
-    """A batch of another magic than 2, which has not all of the fields."""
+    """A batch of another magic than 2, which lacks some of the fields."""
     count = len(value(batch, "records") or ())
     return tuple([count if name == "count" else value(batch, name) for name in _IN_A_BATCH])
 

@@ -1,4 +1,4 @@
-"""Rows of one table as columns: what is written to Parquet, and handed to Spark, a thousand rows or so at a time."""
+"""Rows of one table as columns, a thousand or so at a time: what is written to Parquet and handed to Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _encode_into = msgspec.json.Encoder().encode_into
 
 @dataclass(slots=True, eq=False)
 class Where:
-    """Capture and connection of a row. Rows of one connection share it, so that its names are converted once for a block."""
+    """Capture and connection of a row. Rows of one connection share the object, so a block converts its names only once."""
 
     capture: str
     flow_id: str | None
@@ -26,9 +26,9 @@ class Where:
 
 
 class Texts:
-    """A column of JSON, all texts in one run of bytes: no string is made of them.
+    """A column of JSON texts in one bytes object, without a Python string for each.
 
-    `begins`: where each one begins in `data`, None for null; behind the last its end.
+    `begins`: where each text begins in `data`, None for null; at the end the end of the last one.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:
@@ -62,7 +62,7 @@ Cells: TypeAlias = "Sequence[Any] | Texts | None"
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Rows of one table: `where`, `packet` and `time_ns` stand for the common columns, `own` are the table's own columns."""
+    """Rows of one table: `where`, `packet` and `time_ns` give the common columns, `own` are the table's own columns."""
 
     where: Sequence[Where]
     packet: Sequence[int]
@@ -71,7 +71,7 @@ class Block:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Block:
-        """From one row at least."""
+        """Needs one row at least."""
         where, packet, time_ns, *own = zip(*rows, strict=True)
         return cls(where, packet, time_ns, own)
 

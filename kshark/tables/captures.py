@@ -1,4 +1,4 @@
-"""What captures are called in the tables."""
+"""Names of captures in the tables."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ _FLOWS: Final = _table(
 
 _WEIRDS: Final = _table(
     "weirds",
-    "oddity: a fact about these bytes (inside record batches: with --records)",
+    "a weird is a fact about these bytes (inside record batches: with --records)",
     Column("stage", "string", "who saw it"),
     Column("code", "string", "of the catalogue (kshark explain CODE)"),
     Column("detail", "string", ""),

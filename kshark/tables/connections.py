@@ -1,4 +1,4 @@
-"""What an open connection's next row needs, and its own row when it ends."""
+"""The state of an open connection that its next row needs, and its own row when it ends."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from kshark.tables.names import Node
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """An open connection. `flow_id` is its stable name: the same whoever counted the flows."""
+    """An open connection. `flow_id` is a name that does not depend on how flows are numbered."""
 
     flow: Flow
     capture: str
     flow_id: str
     #: As its messages name it; None until the first one.
     where: Where | None = None
-    #: Place of the next event among those of the flow.
+    #: Position of the next event among the flow's events.
     position: int = 0
-    #: Place of each request that waits for its exchange, by the identity of its message.
+    #: Position of each request without exchange yet, by id() of its message.
     requests: dict[int, int] = field(default_factory=dict)
     half_closed: HalfClosed | None = None
     half_closed_position: int | None = None
-    #: First and last request, first answer to one: packets that show the connection alive.
+    #: Packets of the first and last request and the first answer: they show that the connection was alive.
     first_request: int | None = None
     last_request: int | None = None
     first_response: int | None = None
-    #: Exchanges without an answer, until the event behind them tells with which packet they were given up; places of request and exchange.
+    #: Unanswered exchanges with the positions of request and exchange; the next event tells at which packet they were given up.
     given_up: list[tuple[Exchange, int | None, int]] = field(default_factory=list)
 
     def next(self) -> int:
@@ -36,13 +36,13 @@ class Connection:
         return self.position - 1
 
     def named(self, message: Message) -> Where:
-        """Its ends as its messages name them, which are all of one mind."""
+        """Its ends as its messages name them: all of them name them the same."""
         if self.where is None:
             self.where = Where(self.capture, self.flow_id, message.broker, message.client)
         return self.where
 
     def now(self) -> Where:
-        """Its ends as they are known now: which one is the client may become known later."""
+        """Its ends as known now; which end is the client may be found out later."""
         return Where(self.capture, self.flow_id, self.flow.broker, self.flow.client)
 
     def direction(self, side: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Requests with their responses as columns of `exchanges`: the one table that has a row for each of them, so it is made without rows."""
+"""Requests with their responses as columns of `exchanges`: the table with the most rows, so its columns are made without making rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kshark.model import Exchange, Message
 from kshark.records import RecordsField
 from kshark.tables.blocks import Block, Cells, Texts, Where
 
-#: An exchange that is complete, its connection, and the columns that its messages do not tell: request_position, position,
+#: A complete exchange, its connection, and the columns that are not in its messages: request_position, position,
 #: given_up_packet, after_request_packet.
 Complete = tuple[Exchange, Where, int | None, int, int | None, int | None]
 
-#: Bytes of messages in one block. JSON takes less than a hundred bytes for one, and a column of it at most 2 GB.
+#: Bytes of messages in one block: as JSON they take less than a hundred times as many, and a column may have 2 GB.
 BYTES: Final = 16 << 20
 
-#: Stands for the message that an exchange lacks: all its cells are null.
+#: In the place of a message that the exchange does not have: all its cells are null.
 _LACKING: Final = cast("Any", Message)(
     packet=None, packets=UNSET, time_ns=None, flow=None, client=None, broker=None, kind=None, api_key=None, api=None, version=None,
     correlation_id=None, client_id=None, request_packet=None, latency_ns=None, size=None, body=None,
@@ -27,12 +27,12 @@ _LACKING: Final = cast("Any", Message)(
 
 
 def size(complete: Iterable[Complete]) -> int:
-    """Bytes of their messages."""
+    """Bytes of the exchanges' messages."""
     return sum([message.size for exchange, *_ in complete for message in (exchange.request, exchange.response) if message])
 
 
 def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
-    """The rows of exchanges; more than one block where the messages are long."""
+    """The rows of these exchanges; more than one block if the messages are long."""
     exchanges, where, asked_at, at, given_up, after = zip(*complete, strict=True)
     asked = [exchange.request or _LACKING for exchange in exchanges]
     answered = [exchange.response or _LACKING for exchange in exchanges]
@@ -78,13 +78,13 @@ def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
 
 
 def _sparse(cells: Sequence[Any]) -> Cells:
-    """A column that is null in most blocks, and costs nothing then."""
+    """A column that is null in most blocks, which then costs nothing."""
     return cells if any(cells) else None
 
 
 @contextmanager
 def closed(fields: Sequence[RecordsField]) -> Iterator[None]:
-    """While this lasts, records are as with --no-records: their size alone."""
+    """A context in which records are encoded as with --no-records: their size only."""
     opened = [(field.batches, field.partial_bytes) for field in fields]
     for field in fields:
         field.batches = field.partial_bytes = UNSET

@@ -1,4 +1,4 @@
-"""Bodies as they come from the wire: a field may be absent in this version, or lost in a body that could not be read to its end."""
+"""Fields of bodies as they were decoded: a field may be absent in this version, or lost in a damaged body."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 
 def value(body: Any, name: str) -> Any:
-    """A field's value; None where it is absent or null."""
+    """A field's value; None if it is absent or null."""
     found = getattr(body, name, None)
     return None if found is UNSET else found
 
 
 def each(body: Any, *names: str) -> Iterator[Any]:
-    """The elements of an array; with several names, of an array inside the elements of an array. Absent or null: none."""
+    """The elements of an array; with several names, of an array inside an array's elements. Absent or null: none."""
     for element in value(body, names[0]) or ():
         if len(names) == 1:
             yield element
@@ -26,7 +26,7 @@ def each(body: Any, *names: str) -> Iterator[Any]:
 
 
 def partitions(topics: Any) -> list[tuple[str | None, int | None]]:
-    """(topic id, partition) of an array of topics whose partitions are numbers or structures; absent or null: none."""
+    """(topic id, partition) pairs of an array of topics whose partitions are numbers or structures; absent or null: none."""
     found = []
     for topic in topics or ():
         topic_id = topic.topic_id
@@ -37,6 +37,6 @@ def partitions(topics: Any) -> list[tuple[str | None, int | None]]:
 
 @lru_cache(maxsize=4096)
 def session_key(broker: str, group_id: str | None, member_id: str | None) -> int:
-    """64 bits, signed, that stand for a share session's place: the same on every engine."""
+    """A signed 64-bit number for a share session (broker, group, member), the same on every engine."""
     text = "\0".join((broker, group_id or "", member_id or ""))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -1,4 +1,4 @@
-"""Heartbeats of all group types, and what partition leaders tell the share coordinator (KIP-932, KIP-848), as rows."""
+"""Heartbeats of all group types, and requests of partition leaders to the share coordinator (KIP-932, KIP-848), as rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kshark.tables.fields import partitions, value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
 
-#: Type of the group, and what is done with the state, by API key.
+#: By API key: the type of the group; what is done with the share state.
 HEARTBEATS: Final[dict[Any, str]] = {HEARTBEAT: "classic", CONSUMER_GROUP_HEARTBEAT: "consumer", SHARE_GROUP_HEARTBEAT: "share"}
 SHARE_STATE: Final[dict[Any, str]] = {
     INITIALIZE_SHARE_GROUP_STATE: "initialize",
@@ -60,7 +60,7 @@ def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exch
 
 
 def add_share_state(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
-    """Adds each partition of the request to `share_state`: what was read comes from the response, all else from the request."""
+    """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the request."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
     here = (where, request.packet, request.time_ns, request.correlation_id)

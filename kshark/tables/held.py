@@ -1,4 +1,4 @@
-"""What waits to become blocks."""
+"""Rows that wait until they fill a block."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from kshark.tables import exchanges
 from kshark.tables.blocks import Block, Row
 from kshark.tables.columns import TABLES
 
-#: Rows of a block; bytes of the messages, or of the records, in it.
+#: A block is full with so many rows, or with so many bytes of messages or records.
 ROWS: Final = 1024
 BYTES: Final = 1 << 20
-#: Rows of records that come together.
+#: Rows of records that are converted together.
 RECORDS: Final = 4096
 
 
 class Held:
-    """Rows of each table, and exchanges that are complete, until they fill a block; bytes count too where a row may have many."""
+    """Rows of each table, and complete exchanges, until they fill a block; where a row may be long, bytes count too."""
 
     def __init__(self, *, records: bool) -> None:
         #: Whether records are rows too.
         self.with_records = records
         self.rows: Final[dict[str, list[Row]]] = {name: [] for name in TABLES}
         self.exchanges: list[exchanges.Complete] = []
-        #: Records fields in them that were opened.
+        #: Opened records fields in these exchanges.
         self.opened: list[RecordsField] = []
-        #: How many of them are counted, and the bytes of their messages.
+        #: How many of the exchanges were measured, and the bytes of their messages.
         self._counted = self._bytes = 0
 
     def full(self) -> Iterator[tuple[str, Block]]:
-        """Tables' names and the blocks that are full."""
-        # Records that were opened take more than the bytes of their messages: they do not wait.
+        """The tables' full blocks."""
+        # Opened records take more memory than their messages had bytes: they do not wait.
         if len(self.exchanges) >= ROWS or (self.with_records and self.opened) or self._long():
             yield from self._exchanges()
         for name, rows in self.rows.items():
@@ -40,7 +40,7 @@ class Held:
                 yield name, _block(rows)
 
     def rest(self) -> Iterator[tuple[str, Block]]:
-        """All the others."""
+        """All other rows, as blocks."""
         if self.exchanges:
             yield from self._exchanges()
         for name, rows in self.rows.items():
@@ -48,13 +48,13 @@ class Held:
                 yield name, _block(rows)
 
     def records(self) -> Iterator[tuple[str, Block]]:
-        """The records of a page so far, where they are many: it may hold millions."""
+        """The records of a page so far, if they are many: a page may hold millions."""
         rows = self.rows["records"]
         if len(rows) >= RECORDS:
             yield "records", _block(rows)
 
     def _long(self) -> bool:
-        """Whether the messages of the exchanges are long; each is asked once."""
+        """Whether the messages of the exchanges are long; each exchange is measured only once."""
         self._bytes += exchanges.size(self.exchanges[self._counted :])
         self._counted = len(self.exchanges)
         return self._bytes >= BYTES
@@ -69,7 +69,7 @@ class Held:
 
 
 def _block(rows: list[Row]) -> Block:
-    """The rows as a block, which no longer wait."""
+    """The waiting rows of a table as a block."""
     block = Block.of(rows)
     rows.clear()
     return block

@@ -1,4 +1,4 @@
-"""What a capture tells about its cluster on the way: names of topic ids, node ids of brokers' addresses."""
+"""What a capture tells about its cluster: names of topic ids, node ids of brokers' addresses."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Topics from whatever pairs id and name, nodes from Metadata; what nobody has named yet has no name."""
+    """Topics from any structure that has id and name, nodes from Metadata, as far as the capture has told them."""
 
     def __init__(self) -> None:
         self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
-        #: Classes of bodies that tell nothing; most of them do not.
+        #: Classes of bodies that tell no names: most of them.
         self.silent: set[type] = {type(None)}
 
     def learn(self, message: Message) -> None:
-        """Takes what a message tells."""
+        """Takes the names that a message tells."""
         key = (message.api_key, message.kind)
         if key == (METADATA, "response") or self._topics.teaches(*key):
             self._learn(message)

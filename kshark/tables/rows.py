@@ -1,4 +1,4 @@
-"""Events to rows: time lines of captures, flattened as they come; nothing is kept but what open connections need."""
+"""Events to rows: time lines of captures, flattened as they come; only what open connections need is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kshark.tables.names import Names
 
 #: A table's name and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
-#: Adds to other tables than `exchanges` what a message of a complete exchange tells.
+#: Adds the rows of a complete exchange to other tables than `exchanges`.
 Adds = Callable[[Held, Names, Where, Message, Exchange], None]
 
 #: By the API key of the request, and of the response.
@@ -52,7 +52,7 @@ class Rows:
         self.begin(capture)
 
     def begin(self, capture: str) -> None:
-        """Events of another capture follow."""
+        """The following events are another capture's."""
         self.capture = capture
         self._names = Names()
         self._connections: dict[int, Connection] = {}
@@ -101,13 +101,13 @@ class Rows:
         yield from held.full()
 
     def rest(self) -> Iterator[tuple[str, Block]]:
-        """What did not fill a block."""
+        """The blocks that are not full."""
         return self._held.rest()
 
     # -- connections
 
     def _where(self, number: int, broker: str | None, client: str | None) -> Where:
-        """A flow by its stable name: the same whoever counted the flows."""
+        """A flow by a name that does not depend on how flows are numbered."""
         first = self._first_packets[number] if 0 <= number < len(self._first_packets) else -1
         return Where(self.capture, None if first < 0 else f"{self.capture}:{first}", broker, client)
 
@@ -136,7 +136,7 @@ class Rows:
     # -- messages
 
     def _other_message(self, connection: Connection, message: Message) -> None:
-        """A connection's first response, or a frame of which nothing is known but its place."""
+        """A connection's first response, or a frame without a readable header."""
         if message.kind == "request":
             connection.first_request = connection.first_request or message.packet
             connection.last_request = message.packet
@@ -146,7 +146,7 @@ class Rows:
             self._held.rows["weirds"] += weirds.touched(connection.named(message), message)
 
     def _give_up(self, connection: Connection, packet: int) -> None:
-        """The exchanges without an answer are complete; that packet told it."""
+        """The unanswered exchanges are complete: the event at that packet shows it."""
         for exchange, asked_at, position in connection.given_up:
             self._complete(connection, exchange, asked_at, position, packet)
         connection.given_up.clear()
@@ -173,7 +173,7 @@ class Rows:
             if add is not None:
                 add(held, names, where, response, exchange)
 
-    # -- oddities and findings
+    # -- weirds and findings
 
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)

@@ -1,4 +1,4 @@
-"""Column types, read from Spark SQL's words: `bigint`, `array<int>`, `struct<a: string, b: array<int>>`."""
+"""Column types, parsed from Spark SQL's notation: `bigint`, `array<int>`, `struct<a: string, b: array<int>>`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Struct(NamedTuple):
     fields: tuple[tuple[str, Type], ...]
 
 
-#: A scalar is its name.
+#: A scalar type is its name.
 Type: TypeAlias = "str | Array | Struct"
 
 

@@ -1,4 +1,4 @@
-"""Oddities and findings as rows."""
+"""Weirds and findings as rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SENT_BY: Final = {"request": "client", "response": "broker"}
 
 
 def touched(where: Where, message: Message) -> Iterator[Row]:
-    """A row for each code that touches a message; a frame that nobody can tell is one too."""
+    """A row for each code of a message, and for a frame without a readable header."""
     if isinstance(message.weird, UnsetType):
         return
     detail = "" if message.detail is UNSET else message.detail
@@ -48,7 +48,7 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
 
 
 def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
-    """`connection` is None where the oddity belongs to none, or to one that is over."""
+    """`connection` is None if the weird belongs to none, or to one that has ended."""
     return (
         where,
         weird.packet,
