@@ -49,7 +49,7 @@ class Ends(NamedTuple):
 _LOCAL: Final = {"localhost": "127.0.0.1"}
 
 
-def address_of(host: str, port: int) -> str:
+def endpoint(host: str, port: int) -> str:
     """A listener as Metadata and FindCoordinator name it, written as Ends has it: `address:port`, IPv6 in brackets."""
     host = _LOCAL.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-from kshark.model import address_of
+from kshark.model import endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -103,7 +103,7 @@ def aliases(rows: DataFrame) -> dict[str, str]:
         .select("cluster_id", "node.node_id", F.struct("node.host", "node.port").alias("listener"))
     )
     several = named.groupBy("cluster_id", "node_id").agg(F.collect_set("listener").alias("listeners")).where(F.size("listeners") > 1)
-    nodes = [[address_of(*listener) for listener in row.listeners] for row in several.collect()]
+    nodes = [[endpoint(*listener) for listener in row.listeners] for row in several.collect()]
     return {address: min(addresses) for addresses in nodes for address in addresses}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kshark.limits import PAIRS
 from kshark.link.columns import KEY_WORDS
-from kshark.model import Ends, address_of
+from kshark.model import Ends, endpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -166,4 +166,4 @@ def _endpoint(address: bytes, port: bytes, version: int) -> str:
     if version == 4:
         return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{number}"
     text = IPv6Address(address)
-    return address_of(f"::ffff:{text.ipv4_mapped}" if text.ipv4_mapped else str(text), number)
+    return endpoint(f"::ffff:{text.ipv4_mapped}" if text.ipv4_mapped else str(text), number)

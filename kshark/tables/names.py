@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kshark import limits
 from kshark.api_keys import METADATA
-from kshark.model import Message, address_of
+from kshark.model import Message, endpoint
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.tables.fields import each, value
@@ -44,7 +44,7 @@ class Names:
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
                 continue
-            self._nodes[address_of(host, port)] = Node(node_id, f"{host}:{port}")
+            self._nodes[endpoint(host, port)] = Node(node_id, f"{host}:{port}")
 
     def topic(self, topic_id: str | None) -> str | None:
         return self._topics.known.get(topic_id) if topic_id else None
