@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import endpoint
+from kshark.tables.events import BEFORE, MESSAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 #: What the analysis reads of a Metadata response.
 _BROKERS: Final = "cluster_id string, brokers array<struct<node_id: int, host: string, port: int>>"
 
-#: The order of events: packet, first packet of the flow, position among the flow's events.
-TIME: Final = ("packet", "flow_packet", "place")
+#: The order of events, as kshark.tables.events.place_of has it.
+TIME: Final = ("packet", "phase", "flow_packet", "place")
 #: The key of a bucket.
 BUCKET: Final = ("capture", "bucket")
 #: The key of a group's member, in one bucket.
@@ -59,6 +60,7 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
             "exchanges.member_id",
             with_one_name(F.col("exchanges.broker"), aliases(rows)).alias("broker"),
             _any_table("packet").alias("packet"),
+            F.when(F.col("exchanges").isNull(), BEFORE).otherwise(MESSAGES).alias("phase"),
             _any_table("flow_id").alias("flow_id"),
             F.substring_index(_any_table("flow_id"), ":", -1).cast("bigint").alias("flow_packet"),
             F.coalesce("exchanges.request_position", "exchanges.response_position", "weirds.position", F.lit(-1)).alias("place"),

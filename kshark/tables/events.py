@@ -16,8 +16,13 @@ from msgspec import UNSET
 from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
 
 RowMap = Mapping[str, Any]
-#: Where an event stands: packet, first packet of its flow, place among the flow's events.
-Place = tuple[int, int, int]
+#: Where an event stands: packet, BEFORE to AFTER, first packet of its flow, place among the flow's events.
+Place = tuple[int, int, int, int]
+
+#: Of what happens with one packet, on any connection: what is told before its messages, these, and the ends of connections.
+BEFORE: Final = 0
+MESSAGES: Final = 1
+AFTER: Final = 2
 
 _FIRST: Final = -1
 _LAST: Final = 1 << 62
@@ -45,13 +50,13 @@ def place_of(table: str, row: RowMap) -> Place:
     first = first_packet_of(row["flow_id"])
     match table:
         case "flows":
-            return row["packet"], first, _FIRST
+            return row["packet"], BEFORE, first, _FIRST
         case "exchanges" if row["request_packet"] is None:
-            return row["packet"], first, row["response_position"]
+            return row["packet"], MESSAGES, first, row["response_position"]
         case "exchanges":
-            return row["packet"], first, row["request_position"]
+            return row["packet"], MESSAGES, first, row["request_position"]
         case _:
-            return row["packet"], first, _FIRST if row["position"] is None else row["position"]
+            return row["packet"], BEFORE, first, _FIRST if row["position"] is None else row["position"]
 
 
 def first_packet_of(flow_id: str | None) -> int:
@@ -82,7 +87,9 @@ class Timeline:
 
     def __init__(self, *, signs: bool = False) -> None:
         self._signs = signs
+        #: By first packet: the connections that are open, and where their ends begin (packet, place among the flow's events).
         self._flows: dict[int, Flow] = {}
+        self._ends: dict[int, tuple[int, int]] = {}
         self._numbered = 0
         self._to_come: list[tuple[Place, int, Event]] = []
         self._count = 0
@@ -91,27 +98,29 @@ class Timeline:
         """All events before this row; rows of connections without a `flows` row are left out."""
         place = place_of(table, row)
         yield from self._until(place)
+        packet, _, first, position = place
         if table == "flows":
             self._open(row)
-        elif place[1] in self._flows:
-            flow = self._flows[place[1]]
+        elif first in self._flows:
+            flow = self._flows[first]
             if table == "exchanges":
                 self._exchange(row, flow)
             elif row["kind"] == "gap":
                 self._add(place, gap_of(row, flow))
             elif row["kind"] == "event":
-                self._add(place, weird_of(row, flow))
-        elif place[1] < 0 and table == "weirds":
+                phase = AFTER if (packet, position) > self._ends[first] else MESSAGES if row["stage"] == "exchange" else BEFORE
+                self._add((packet, phase, first, position), weird_of(row, flow))
+        elif first < 0 and table == "weirds":
             self._add(place, weird_of(row, None))
 
     def close(self) -> Iterator[Event]:
-        yield from self._until((_LAST, _LAST, _LAST))
+        yield from self._until((_LAST, AFTER, _LAST, _LAST))
 
     def _until(self, place: Place) -> Iterator[Event]:
         while self._to_come and self._to_come[0][0] < place:
             event = heapq.heappop(self._to_come)[2]
             if isinstance(event, Closed):
-                del self._flows[event.flow.first_packet]
+                del self._flows[event.flow.first_packet], self._ends[event.flow.first_packet]
             yield event
 
     def _add(self, place: Place, event: Event) -> None:
@@ -121,35 +130,38 @@ class Timeline:
     def _open(self, row: RowMap) -> None:
         first = row["packet"]
         flow = self._flows[first] = flow_of(self._numbered, row)
+        ends_at_once = row["half_closed_packet"] == row["closed_packet"]
+        self._ends[first] = row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
         self._numbered += 1
-        self._add((first, first, _FIRST), Opened(flow, first, row["ts_ns"]))
+        self._add((first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"]))
         if row["half_closed_packet"] is not None:
             half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-            self._add((half.packet, first, row["half_closed_position"]), half)
+            self._add((half.packet, AFTER, first, row["half_closed_position"]), half)
         closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
-        self._add((closed.packet, first, _LAST), closed)
+        self._add((closed.packet, AFTER, first, _LAST), closed)
         if self._signs:
             for packet in (row["first_request_packet"], row["last_request_packet"]):
                 if packet is not None:
-                    self._add((packet, first, _FIRST), sign_of(flow, "request", packet))
+                    self._add((packet, MESSAGES, first, _FIRST), sign_of(flow, "request", packet))
             answer = row["first_response_packet"]
             if answer is not None:
                 signs = sign_of(flow, "request", answer), sign_of(flow, "response", answer)
-                self._add((answer, first, _FIRST), Exchange(*signs, "answered", flow))
+                self._add((answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow))
 
     def _exchange(self, row: RowMap, flow: Flow) -> None:
         request, response = messages_of(row, flow)
         first = flow.first_packet
         end, after = row["given_up_packet"], row["after_request_packet"]
         if self._signs and after is not None and response is not None:
-            self._add((response.packet, first, row["response_position"] - 1), sign_of(flow, "request", after))
+            self._add((response.packet, MESSAGES, first, row["response_position"] - 1), sign_of(flow, "request", after))
         if request is not None:
-            self._add((request.packet, first, row["request_position"]), request)
+            self._add((request.packet, MESSAGES, first, row["request_position"]), request)
             end = request.packet if end is None else end
         if response is not None:
-            self._add((response.packet, first, row["response_position"]), response)
+            self._add((response.packet, MESSAGES, first, row["response_position"]), response)
             end = response.packet
-        self._add((end, first, row["position"]), Exchange(request, response, row["outcome"], flow))
+        phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > self._ends[first] else MESSAGES
+        self._add((end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow))
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
