@@ -39,8 +39,8 @@ class Connection:
     client_fin: int | None = None
     #: Its ends in their order: the FIN of either side, or a RST.
     ends: list[End] = field(default_factory=list)
-    #: Nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
-    over: bool = False
+    #: Packet behind which nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
+    over_at: int | None = None
     holes: Holes = field(default_factory=Holes)
     #: The broker that was told of its holes: before the first request the end that was called.
     lossy: Broker | None = None
@@ -61,6 +61,10 @@ class Connection:
         """Name and version from the client's ApiVersions request (KIP-511)."""
         parts = [part for part in (self.flow.software_name, self.flow.software_version) if part]
         return " ".join(parts) or None
+
+    @property
+    def over(self) -> bool:
+        return self.over_at is not None
 
     @property
     def end(self) -> End | None:
@@ -159,7 +163,7 @@ class Connections:
         flow = event.flow
         if event.how == "fin" and connection.client_fin is None:
             connection.client_fin = event.packet
-        connection.over = True
+        connection.over_at = event.packet
         self.by_flow.pop(flow.id, None)
         if event.how in ("capture", "forgotten"):
             if event.how == "forgotten":

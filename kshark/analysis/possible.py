@@ -8,6 +8,7 @@ contradicts all, something was not seen, and only what the exchange proves by it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from kshark.analysis.connections import Connection
@@ -54,13 +55,16 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
                 continue
             for state in _with_ends(session, ahead.state, step):
                 met.append(state)
-                following = _following(session, step, state, _reply(step, state, overtaker))
-                if following:
+                behind = _following(session, step, state, _reply(step, state, overtaker))
+                if behind:
                     agreeing.append(state)
-                    after += [Branch(one, ahead.early) for one in following]
+                    after += [Branch(one, ahead.early) for one in behind]
     overtaken = overtaker if any(state.due == step.epoch for state in agreeing) else None
     reply = ACCEPTED if overtaken is not None else step.reply
-    return Situation(step, session, reply, _distinct(met), _distinct(agreeing), _distinct_branches(after), seen, overtaken)
+    following = _distinct_branches(after)
+    if rivals and len(following) > 1:
+        following = tuple(one for one in following if _goes_on(session, one, _one_by_one(step, later))) or following
+    return Situation(step, session, reply, _distinct(met), _distinct(agreeing), following, seen, overtaken)
 
 
 def conclude(now: Situation) -> None:
@@ -76,6 +80,7 @@ def conclude(now: Situation) -> None:
     elif proved is not None:
         if now.met is not None:
             session.in_flight.forget()
+            session.count = 0
         state = _state_after(session, proved, step, State(ABSENT), now.reply)
         if state.ended is not None and state.ended.cause == UNSEEN:
             state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
@@ -102,16 +107,18 @@ def _state_after(session: SessionState, then: Then, step: Step, state: State, re
     if then is Then.NEXT:
         return State(due, state.opening, None, state.replaced)
     if then is Then.FIRST:
-        return State(due, step, None, tuple(one for one in _openers(state) if one is not step.connection))
+        return State(due, step, None, tuple(one for one in _openers(state, step) if one is not step.connection))
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state
-    return State(due, None, EndCause(_taken_by(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply)), _openers(state))
+    ended = EndCause(_taken_by(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
+    return State(due, None, ended, _openers(state, step))
 
 
-def _openers(state: State) -> tuple[Connection, ...]:
-    """The connections that are open and have opened a session of the member: 4.1 goes by them, whether their sessions still are or not."""
+def _openers(state: State, step: Step) -> tuple[Connection, ...]:
+    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them, whether their sessions
+    still are or not."""
     opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
-    return tuple(one for one in dict.fromkeys(opened) if not one.over)[-REPLACED:]
+    return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
 
 
 def _taken_by(step: Step, reply: Reply) -> str:
@@ -129,7 +136,7 @@ def _with_ends(session: SessionState, state: State, step: Step) -> tuple[State, 
     """The state, and those without a session that something else than a request may have brought about since."""
     if state.due == ABSENT or (step.is_counted and not step.opens):
         return (state,)
-    return (state, *(State(ABSENT, None, cause, _openers(state)) for cause in end_causes(session, state, step)))
+    return (state, *(State(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)))
 
 
 def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
@@ -184,6 +191,32 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
         for other in later
         if other is not rival
     )
+
+
+def _one_by_one(step: Step, later: Sequence[Step]) -> list[Step]:
+    """The requests sent meanwhile, as far as each was answered before the next was sent: their order is certain."""
+    found: list[Step] = []
+    for other in sorted(later, key=attrgetter("arrival")):
+        if other.reply is UNANSWERED or other.end > step.end or (found and other.packet <= found[-1].end):
+            break
+        found.append(other)
+    return found
+
+
+def _goes_on(session: SessionState, branch: Branch, later: Iterable[Step]) -> bool:
+    """Whether the answers to requests that were sent meanwhile agree with a branch."""
+    early = [step for step, _ in branch.early]
+    states: tuple[State, ...] = (branch.state,)
+    for step in later:
+        if any(other is step for other in early):
+            continue
+        if step.is_fetch and step.reply is INVALID_EPOCH and any(state.due == step.epoch for state in states):
+            return True  # it may have been overtaken
+        met = [state for one in states for state in _with_ends(session, one, step)]
+        states = _distinct(after for state in met for after in _following(session, step, state, step.reply))
+        if not states:
+            return False
+    return True
 
 
 # -- sets of states

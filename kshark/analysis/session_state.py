@@ -119,7 +119,7 @@ class SessionState:
     last: Step | None = None
     last_fetch: Step | None = None
     last_acknowledge: Step | None = None
-    #: The last epoch counted that was none of -1.
+    #: The last epoch counted that was none of -1; 0 behind traffic that the capture does not hold.
     count: int = 0
     #: The epoch 0 that opened it, as far as its answer tells.
     opening: Step | None = None

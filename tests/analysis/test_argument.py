@@ -22,5 +22,5 @@ def test_a_later_request_or_fin_shows_that_a_connection_was_open() -> None:
     used, left, other = connection(), connection(), connection()
     used.last_request, left.client_fin, other.last_request = 11, 11, 10
     assert [StillOpen(each, 10).holds() for each in (used, left, other)] == [True, True, None]
-    other.over = True
+    other.over_at = 50
     assert StillOpen(other, 10).holds() is False

@@ -65,7 +65,7 @@ def test_requests_and_a_fin_of_the_client_show_that_it_is_open() -> None:
     each.last_request, each.client_fin = 10, 10
     assert each.is_used_after(10) is None
     assert each.is_used_after(9) is True
-    each.over = True
+    each.over_at = 50
     assert each.is_used_after(10) is False
     each.client_fin = 11
     assert each.is_used_after(10) is True

@@ -150,13 +150,22 @@ def test_a_session_remembers_what_opened_it_and_what_it_replaced() -> None:
 
 
 def test_connections_that_are_over_can_take_nothing_along() -> None:
-    gone = connection(9)
+    """Over when the request came: that one was to end later, and is known by now to have ended, is no reason."""
+    gone, going = connection(8), connection(9)
     state = session(ABSENT)
-    for asked in (step(0, 10, on=gone), step(0, 20, on=HERE)):
+    for asked in (step(0, 10, on=gone), step(0, 15, on=going), step(0, 20, on=HERE)):
         taken(state, asked)
-    gone.over = True
+    gone.over_at, going.over_at = 25, 35
     taken(state, step(0, 30, on=THERE))
-    assert states(state)[0].replaced == (HERE,)
+    assert states(state)[0].replaced == (going, HERE)
+
+
+def test_behind_traffic_that_was_not_seen_no_count_goes_on() -> None:
+    """-1 is accepted where no session was left: whoever opened it counted on from there."""
+    state = session(ABSENT)
+    state.count = 3
+    taken(state, step(-1, 10))
+    assert (due(state), state.count) == ([ABSENT], 0)
 
 
 def test_only_so_many_replaced_connections_are_remembered() -> None:

@@ -51,6 +51,27 @@ def test_arrival_counts_where_requests_were_pipelined() -> None:
     assert [[other for other, _ in branch.early] for branch in now.after] == [[], [first, second]]
 
 
+def test_what_was_answered_meanwhile_tells_which_order_there_was() -> None:
+    """Epoch 2 waits on one connection while another one opens the session anew and counts to 2: it came before all of them."""
+    elsewhere = connection(7)
+    again, first, refused, second = step(0, 14, on=THERE), step(1, 16, on=THERE), step(1, 18, 123, on=elsewhere), step(2, 20, on=THERE)
+    waiting = step(2, 10, on=HERE, answered=40)
+    now = situation(session(2), waiting, [again, first, refused, second])
+    assert {tuple(other.packet for other, _ in branch.early) for branch in now.after} == {(), (18,)}
+    now = situation(session(2), waiting, [again, first, refused])
+    assert (14, 16) in {tuple(other.packet for other, _ in branch.early) for branch in now.after}
+
+
+def test_only_where_their_own_order_is_certain() -> None:
+    """What was open beside others meanwhile, or without an answer, tells nothing."""
+    again, first, second = step(0, 14, on=THERE), step(1, 16, on=THERE), step(2, 20, on=THERE)
+    beside, silent = step(1, 15, 123, on=connection(7), answered=17), step(1, 15, None, on=connection(7))
+    waiting = step(2, 10, on=HERE, answered=40)
+    for other in (beside, silent):
+        now = situation(session(2), waiting, [again, other, first, second])
+        assert (14, 16) in {tuple(early.packet for early, _ in branch.early) for branch in now.after}
+
+
 def test_the_order_of_many_is_that_of_the_capture() -> None:
     rivals = [step(4, 12 + number, 0 if number == 0 else 123, on=connection(number + 1)) for number in range(5)]
     asked = step(4, 10, 123, on=HERE, answered=20, fetch=False)
