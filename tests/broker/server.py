@@ -93,7 +93,7 @@ class Broker:
 
     def __enter__(self) -> Broker:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", "broker.properties", *self.release.format)
+        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", "broker.properties", *self.release.format)
         done = subprocess.run((*self._java, *tool), cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
             raise NoBroker(f"Kafka {self.release.version} cannot format its storage: {done.stderr.strip() or done.stdout.strip()}")

@@ -1,8 +1,9 @@
 """Prints what missing packets add: `python -m tests.walks.thinned [--variants N] [--seed N] [-v] [PCAP...]`.
 
 Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the whole does not have.
-misnamed: violations at refusals that the whole explains as the same one's fault, with a cause that the walker knows to be none. Without
-names: every recorded variant of the shared folder, then all its walks.
+proved: of the added ones, those whose cause the walker knows to be right; what is missing took a doubt along. misnamed: violations at
+refusals that the whole explains as the same one's fault, with a cause that the walker knows to be none. Without names: every recorded
+variant of the shared folder, then all its walks.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from tests.walks.marking import WALKS, steps_of
 #: Recorded variants, each named after its walk.
 THINNED = WALKS / "thinned"
 PROCESSES = 2
-_COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>10}  {}"
+_COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>8}{:>10}  {}"
 
 
 @dataclass(frozen=True)
 class Added:
-    """A variant of a capture, the violations that it has and the whole has not, and those whose cause is none."""
+    """A variant of a capture, the violations that it has and the whole has not (those that are `proved` by the walker apart), and those
+    whose cause is none."""
 
     index: int
     words: str
     found: list[Finding]
+    proved: list[Finding]
     misnamed: list[Finding]
     #: What the whole says at the same exchanges.
     whole: list[str]
@@ -50,6 +53,10 @@ class Report:
     @property
     def that_add(self) -> list[Added]:
         return [it for it in self.added if it.found]
+
+    @property
+    def proved(self) -> int:
+        return sum(len(it.proved) for it in self.added)
 
     @property
     def misnamed(self) -> int:
@@ -77,13 +84,20 @@ class Known:
     def codes(self) -> set[tuple[str, Place]]:
         return {(finding.code, place_of(finding)) for finding in self.found}
 
+    def proved(self, finding: Finding) -> bool:
+        """Whether the walker knows its cause to be right."""
+        return finding.cause in self._causes_of(finding)
+
     def misnamed(self, finding: Finding) -> bool:
         """Whether it accuses by a cause that the walker knows to be none, and that the whole does not name."""
         if finding.verdict != "violation" or finding.cause is None or (finding.code, place_of(finding)) in self.codes:
             return False
-        client, _, correlation_id = place_of(finding)
-        causes = self.causes.get((client.rsplit(":", 1)[1], correlation_id), frozenset())
+        causes = self._causes_of(finding)
         return bool(causes) and causes.isdisjoint({"unknown", finding.cause})
+
+    def _causes_of(self, finding: Finding) -> frozenset[str]:
+        client, _, correlation_id = place_of(finding)
+        return self.causes.get((client.rsplit(":", 1)[1], correlation_id), frozenset())
 
     def there(self, findings: Iterable[Finding]) -> list[str]:
         """What the whole says at the exchanges of these findings."""
@@ -109,7 +123,9 @@ def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Adde
         more = added(it.found, found)
         misnamed = [finding for finding in found if it.misnamed(finding) and finding not in more]
         if more or misnamed:
-            yield Added(index, words, more, misnamed, it.there([*more, *misnamed]))
+            proved = [finding for finding in more if it.proved(finding)]
+            wrong = [finding for finding in more if not it.proved(finding)]
+            yield Added(index, words, wrong, proved, misnamed, it.there([*more, *misnamed]))
 
 
 def _share(capture: Path, seed: int, count: int, turn: int) -> list[Added]:
@@ -157,18 +173,17 @@ def main() -> None:
         parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
     if not asked.captures:
         _print_recorded(asked.verbose)
-    print(_COLUMNS.format("capture", "variants", "that add", "added", "misnamed", "added by code"))
+    print(_COLUMNS.format("capture", "variants", "that add", "added", "proved", "misnamed", "added by code"))
     for capture in asked.captures or sorted(WALKS.glob("*.pcap")):
         made = report(capture, asked.seed, asked.variants)
-        print(
-            _COLUMNS.format(capture.stem, made.variants, len(made.that_add), made.codes.total(), made.misnamed, _told(made.codes)),
-            flush=True,
-        )
+        counts = made.variants, len(made.that_add), made.codes.total(), made.proved, made.misnamed
+        print(_COLUMNS.format(capture.stem, *counts, _told(made.codes)), flush=True)
         for it in made.added[:10]:
             if asked.verbose:
                 print(
                     f"  {it.index}: {it.words}; the whole says there {', '.join(it.whole) or 'nothing'}",
                     *map(_line, it.found),
+                    *map(_proved, it.proved),
                     *map(_misnamed, it.misnamed),
                     sep="\n",
                 )
@@ -180,11 +195,11 @@ def main() -> None:
 
 
 def _print_recorded(verbose: bool) -> None:
-    print(_COLUMNS.format("recorded variant", "", "", "added", "", "by code"))
+    print(_COLUMNS.format("recorded variant", "", "", "added", "", "", "by code"))
     for variant in sorted(THINNED.glob("*.pcap")):
         more = recorded(variant)
         codes = Counter(finding.code for finding in more)
-        print(_COLUMNS.format(variant.stem, "", "", len(more), "", _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
+        print(_COLUMNS.format(variant.stem, "", "", len(more), "", "", _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
 
 
 def _told(codes: Counter[str]) -> str:
@@ -193,6 +208,10 @@ def _told(codes: Counter[str]) -> str:
 
 def _line(finding: Finding) -> str:
     return f"      added: {finding.code} {finding.cause or ''} at packet {finding.packet}: {finding.argument}"
+
+
+def _proved(finding: Finding) -> str:
+    return f"      proved: {finding.code} {finding.cause} at packet {finding.packet}: {finding.argument}"
 
 
 def _misnamed(finding: Finding) -> str:
