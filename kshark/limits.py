@@ -59,6 +59,12 @@ NESTING: Final = 32
 WEIRDS_PER_FLOW: Final = 100
 #: Rows of a table of `kshark stats`; what comes beyond is counted together.
 STATISTICS_ROWS: Final = 10_000
+#: What a report holds: findings of each kind in full, members with their time line, cells of its chart, and share requests, those
+#: that were refused apart.
+REPORT_FINDINGS: Final = 20
+REPORT_MEMBERS: Final = 24
+REPORT_CELLS: Final = 20_000
+REPORT_TICKS: Final = 200_000
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
 #: Requests of one share session that wait for the answer of an earlier one.

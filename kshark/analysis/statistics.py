@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,10 +11,9 @@ from msgspec import UNSET
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
+from kshark.analysis.error_codes import ErrorCodes
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.codec.paths import paths, values
-from kshark.codec.reach import Reach
-from kshark.codec.shapes import shape_of
+from kshark.codec.paths import values
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 
@@ -24,8 +23,6 @@ OTHERS: Final = "(others)"
 
 #: Client id, software name and version, address.
 _Client = tuple[str | None, str | None, str | None, str]
-#: Rows of a body's fields.
-_Read = Callable[[Any], Sequence[tuple[Any, ...]]]
 
 
 class Percentiles:
@@ -41,6 +38,12 @@ class Percentiles:
         self.greatest = max(self.greatest, ns)
         scale = 10 ** max(0, len(str(abs(ns))) - 3)
         self._counts[(ns + scale // 2) // scale * scale] += 1
+
+    def update(self, other: Percentiles, /) -> None:
+        """Adds the other's durations."""
+        self._counts.update(other._counts)
+        self.count += other.count
+        self.greatest = max(self.greatest, other.greatest)
 
     def at(self, *percents: float) -> list[int]:
         """Nearest rank: the smallest duration that so many percent do not exceed. Needs at least one duration."""
@@ -99,7 +102,7 @@ class Statistics:
         self._services: dict[str, Counter[str]] = {}
         self._clients: dict[_Client, Counter[str]] = {}
         self._clients_of_flow: dict[int, Counter[str | None]] = {}
-        self._error_readers: dict[tuple[int, int, type], list[_Read]] = {}
+        self._error_codes = ErrorCodes(registry)
         self._outcomes: Counter[str] = Counter()
         self._times: list[int] = []
         self._messages = 0
@@ -137,33 +140,12 @@ class Statistics:
             counts.response_bytes += response.size
             if isinstance(response.latency_ns, int):
                 counts.latency.add(response.latency_ns)
-            if response.body is not None and response.body is not UNSET:
-                self._count_errors(response.body, request.api_key, request.version, counts.errors)
+            counts.errors.update(self._error_codes.of(response.body, request.api_key, request.version))
         if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and _whole(request):
             self._share(request, response)
 
     def _new_api(self, key: tuple[int, int]) -> ApiCounts:
         return self._apis.setdefault(key if len(self._apis) < limits.STATISTICS_ROWS else (-1, -1), ApiCounts())
-
-    def _count_errors(self, body: Any, key: int, version: int, errors: Counter[int]) -> None:
-        kind = (key, version, type(body))
-        readers = self._error_readers.get(kind)
-        if readers is None:
-            readers = self._error_readers[kind] = self._readers(*kind)
-        for rows in readers:
-            for row in rows(body):
-                for code in row:
-                    if code and code is not UNSET:
-                        errors[code] += 1
-
-    def _readers(self, key: int, version: int, body: type) -> list[_Read]:
-        """Those of the error codes that stand side by side: rows in which one is not zero."""
-        api = self._registry.api(key)
-        if api is None:
-            return []
-        known = api.response.versions.nearest(version)
-        reach = Reach(api.response.root, known, exact=body is shape_of(api.response, known).make)
-        return reach.beside(path for path in paths(api.response.root, known) if path.names[-1].endswith("error_code"))
 
     # -- share groups
 

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "sessions": "share sessions: who, which epochs, how they ended",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
     "export": "Parquet tables, the same as kshark-spark writes",
+    "report": "a page to read and to pass on: verdict, findings, sessions, latency, evidence; with its data",
     "live": "the same engine on a network interface",
     "explain": "what a finding, an API's fields or an error means",
     "decode": "one message's bytes to JSON",

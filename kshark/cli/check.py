@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import APIS, Analyzer, in_packet_order
+from kshark.analysis import APIS, Analyzer, ShareSession, in_packet_order
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.shown import Resting, add_filter, filtered
@@ -30,6 +30,7 @@ EXAMPLES = (
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'somebody broke a rule'",
 )
+EXIT_CODES: Final = "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
 
 Chosen = Callable[[Finding], bool]
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -41,9 +42,7 @@ def arguments(parser: Parser) -> None:
     add_selection(parser)
     add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged)")
     add_jobs(parser)
-    parser.epilog = (
-        f"{parser.epilog}\nexit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
-    )
+    parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
 def add_selection(parser: Parser) -> None:
@@ -77,14 +76,14 @@ class Checked(NamedTuple):
 class Checking:
     """A check of one capture: takes its pages."""
 
-    def __init__(self, args: Namespace) -> None:
+    def __init__(self, args: Namespace, *, named: bool | None = None) -> None:
         self._chosen = selection(args)
         self._analyzer = Analyzer()
         self._found: list[Finding] = []
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
-        #: Who names topics, where names are shown.
-        self._naming = frozenset[int]() if args.format == "json" else NAMING_APIS
+        #: Who names topics, where names are shown: to people, unless told.
+        self._naming = NAMING_APIS if (args.format != "json" if named is None else named) else frozenset[int]()
 
     def page(self, page: list[Event]) -> None:
         self._found += filter(self._chosen, self._analyzer.page(page))
@@ -99,6 +98,10 @@ class Checking:
         known = self._names.known
         topics = {topic_id: known[topic_id] for finding in self._found if (topic_id := finding.topic_id) in known}
         return Checked(self._found, dict(self._analyzer.summary()), topics)
+
+    def sessions(self) -> list[ShareSession]:
+        """All that were seen; complete after `close`."""
+        return self._analyzer.sessions()
 
 
 def _check(source: Source, args: Namespace, sink: Sink) -> Tally:

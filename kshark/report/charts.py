@@ -1,0 +1,149 @@
+"""Charts as SVG, in the page's colours: they are CSS variables, so that light and dark need one drawing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from kshark.errors import UsageError
+from kshark.output.units import shortened
+from kshark.report.facts import Cell, Timed
+
+try:
+    import altair as alt
+    import vl_convert
+except ImportError as missing:
+    raise UsageError(f"a report needs {missing.name}: pip install 'kshark[report]'") from None
+
+#: Verdicts, the worst last: it is drawn above the others.
+_COLOURS: Final = {"note": "var(--note)", "unknown": "var(--unknown)", "violation": "var(--violation)"}
+_SEVERITY: Final = {verdict: place for place, verdict in enumerate(_COLOURS)}
+_TITLES: Final = {"cause": "by cause", "client": "by client", "group": "by group"}
+#: Rows of each dimension that are shown; the rest is one more row.
+_ROWS: Final = 8
+_ROW_PX: Final = 24
+#: Pixels of the narrowest bin.
+_BIN_PX: Final = 9
+_SECOND: Final = 1_000_000_000
+_DAY: Final = 86_400 * _SECOND
+
+
+class Axis(NamedTuple):
+    """The time axis that all rows share: bins from `begin_ns` on, and how it is written."""
+
+    begin_ns: int
+    end_ns: int
+    bin_ns: int
+    plot_px: int
+    label_px: int
+
+    @property
+    def domain(self) -> list[str]:
+        margin_ns = max(self.bin_ns, (self.end_ns - self.begin_ns) // 40)
+        return [_moment(self.begin_ns - margin_ns), _moment(self.end_ns + margin_ns)]
+
+    @property
+    def format(self) -> str:
+        """What of a time its places differ in."""
+        span_ns = self.end_ns - self.begin_ns
+        return "%S.%L s" if span_ns < 3 * _SECOND else "%H:%M:%S" if span_ns < _DAY // 4 else "%H:%M" if span_ns < _DAY else "%b %d %H:%M"
+
+
+class Row(NamedTuple):
+    """A name of one dimension, and how many findings of each verdict are in each bin, by the bin's middle."""
+
+    name: str
+    counts: Counter[tuple[int, str]]
+
+
+def findings_over_time(timed: Timed, width: int) -> str | None:
+    """Findings as points over one time axis, a row for each cause, client and group; None where there are none."""
+    if not timed.cells:
+        return None
+    axis = axis_of(timed, width)
+    panels = {title: rows for dimension, title in _TITLES.items() if (rows := rows_of(timed, dimension, axis))}
+    most = max(count for rows in panels.values() for row in rows for count in row.counts.values())
+    charts = [_panel(title, rows, axis, most, last=title == [*panels][-1]) for title, rows in panels.items()]
+    return _inline(vl_convert.vegalite_to_svg(_styled(alt.vconcat(*charts, spacing=8)).to_dict()), width)
+
+
+def axis_of(timed: Timed, width: int) -> Axis:
+    """As wide as the page; bins are wide enough to be told apart."""
+    label_px = 190 if width > 500 else 136
+    plot_px = width - label_px - 30
+    begin_ns = min(cell.begin_ns for cell in timed.cells)
+    end_ns = max(cell.begin_ns for cell in timed.cells) + timed.width_ns
+    return Axis(begin_ns, end_ns, max(timed.width_ns, -(-(end_ns - begin_ns) * _BIN_PX // plot_px)), plot_px, label_px)
+
+
+def rows_of(timed: Timed, dimension: str, axis: Axis) -> list[Row]:
+    """Names with violations before those without, then those with most findings; what is beyond the limit is one row."""
+    cells = [cell for cell in timed.cells if cell.dimension == dimension]
+    ranked = _ranked(cells)
+    shown = {name: Row(shortened(name, 40) or "without a name", Counter()) for name in ranked[:_ROWS]}
+    others = Row(f"{len(ranked) - _ROWS} more", Counter())
+    for cell in cells:
+        middle_ns = axis.begin_ns + (cell.begin_ns - axis.begin_ns) // axis.bin_ns * axis.bin_ns + axis.bin_ns // 2
+        shown.get(cell.name, others).counts[middle_ns, cell.verdict] += cell.count
+    return [*shown.values(), *([others] if others.counts else [])]
+
+
+def _ranked(cells: Sequence[Cell]) -> list[str]:
+    counts: Counter[str] = Counter()
+    worst: dict[str, int] = {}
+    for cell in cells:
+        counts[cell.name] += cell.count
+        worst[cell.name] = max(worst.get(cell.name, 0), _SEVERITY[cell.verdict])
+    return sorted(counts, key=lambda name: (-worst[name], -counts[name], name))
+
+
+def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool) -> Any:
+    points = [
+        {"at": _moment(at), "row": str(place), "verdict": verdict, "count": count, "severity": _SEVERITY[verdict]}
+        for place, row in enumerate(rows)
+        for (at, verdict), count in sorted(row.counts.items())
+    ]
+    names = " : ".join(f"datum.value == '{place}' ? {_quoted(row.name)}" for place, row in enumerate(rows)) + " : ''"
+    ticks = alt.Axis(format=axis.format, tickCount=max(3, axis.plot_px // 110), labels=last, ticks=last, labelOverlap=True)
+    label = alt.Axis(labelExpr=names, labelLimit=axis.label_px, minExtent=axis.label_px, maxExtent=axis.label_px, ticks=False)
+    size = alt.Scale(type="sqrt", domain=[0, max(4, most)], range=[24, 320])
+    return (
+        alt.Chart(alt.InlineData(values=points))
+        .mark_circle(opacity=1, stroke="var(--ground)", strokeWidth=1)
+        .encode(
+            x=alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=axis.domain, nice=False), axis=ticks),
+            y=alt.Y("row:N", title=None, sort=[str(place) for place in range(len(rows))], axis=label),
+            size=alt.Size("count:Q", legend=None, scale=size),
+            color=alt.Color("verdict:N", legend=None, scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))),
+            order=alt.Order("severity:Q"),
+        )
+        .properties(width=axis.plot_px, height=_ROW_PX * len(rows), title=alt.TitleParams(title, anchor="start", frame="group", offset=4))
+    )
+
+
+def _quoted(text: str) -> str:
+    """As a string of Vega's expressions: names come from captures, and may hold anything printable."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _moment(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns / _SECOND, UTC).isoformat(timespec="milliseconds")
+
+
+def _styled(chart: Any) -> Any:
+    line = {"domainColor": "var(--line)", "tickColor": "var(--line)", "gridColor": "var(--line)"}
+    return (
+        chart.configure(background="transparent", font="system-ui, sans-serif", padding=4)
+        .configure_view(stroke=None)
+        .configure_axis(labelColor="var(--ink)", labelFontSize=12, grid=True, **line)
+        .configure_title(color="var(--muted)", fontSize=12, fontWeight="normal")
+    )
+
+
+def _inline(svg: str, width: int) -> str:
+    """As part of a page: no names of other places, which an offline page needs none of, and as wide as it was made for."""
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
+    return svg.replace("<svg ", f'<svg role="img" style="max-width:{width}px" ', 1)

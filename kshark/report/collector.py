@@ -1,0 +1,166 @@
+"""Events, findings and sessions to counts, one by one: nothing that is counted depends on what came before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from kshark.analysis import ShareSession
+from kshark.analysis.error_codes import ErrorCodes
+from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
+from kshark.registry import Registry
+from kshark.report.collected import Caller, Collected, Found, Kind, Member, Tick
+
+_FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
+_SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+#: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
+_TICK_NS: Final = 1_000_000
+
+#: Client id, API key, version and outcome of requests on one connection.
+_Asked = tuple[str, int, int]
+
+
+class Collector:
+    """Of one capture, or a share of it. `page` takes events, `finding` and `session` what the analysis said; then `close`."""
+
+    def __init__(self, capture: str, registry: Registry) -> None:
+        self._capture = capture
+        self._errors = ErrorCodes(registry)
+        self._to = Collected()
+        #: What waits until all that is known of its connection's client is known.
+        self._asked: dict[int, tuple[Flow, Counter[_Asked], Counter[tuple[Member, str, int | None]]]] = {}
+
+    def feed(self, event: Event) -> None:
+        if type(event) is Exchange:
+            self._exchange(event)
+        elif type(event) is Message:
+            if event.weird is not UNSET:
+                self._touched(event)
+        elif type(event) is Weird:
+            self._to.weirds[event.code, "times"] += event.times
+            self._to.weirds[event.code, "bytes"] += event.size
+        elif type(event) is Gap:
+            self._to.gaps[event.reason, "gaps"] += 1
+            self._to.gaps[event.reason, "bytes"] += max(0, event.size)
+        elif type(event) is Closed:
+            self._closed(event.flow)
+
+    def page(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.feed(event)
+
+    def close(self) -> Collected:
+        """What was counted; connections whose end was not seen count with what is known of them."""
+        for flow in list(self._asked):
+            self._settle(flow)
+        return self._to
+
+    # -- exchanges
+
+    def _exchange(self, exchange: Exchange) -> None:
+        to, request, response = self._to, exchange.request, exchange.response
+        to.outcomes[exchange.outcome] += 1
+        if request is None or not isinstance(request.api_key, int) or not isinstance(request.version, int):
+            return
+        key = request.api_key
+        client_id = request.client_id if isinstance(request.client_id, str) else ""
+        waiting = self._asked.get(exchange.flow.id)
+        if waiting is None:
+            waiting = self._asked[exchange.flow.id] = (exchange.flow, Counter(), Counter())
+        waiting[1][client_id, key, request.version] += 1
+        to.brokers.add(request.broker)
+        if response is None:
+            to.unanswered[key] += exchange.outcome == "unanswered"
+        else:
+            if isinstance(response.latency_ns, int):
+                to.latency[key, key in _FETCHES and _waited(request.body, response.latency_ns)].add(response.latency_ns)
+            for code in self._errors.of(response.body, key, request.version):
+                to.errors[key, code] += 1
+            if key == API_VERSIONS:
+                self._offered(request.broker, response.body)
+        if key in _SHARE:
+            self._step(request, response, client_id, waiting[2])
+
+    def _offered(self, broker: str, body: Any) -> None:
+        """An answer with an error lists ApiVersions alone."""
+        offered = getattr(body, "api_keys", UNSET)
+        if getattr(body, "error_code", None) == 0 and offered is not UNSET and offered is not None:
+            self._to.offers.add((broker, tuple(sorted((one.api_key, one.max_version) for one in offered))))
+
+    def _step(self, request: Message, response: Message | None, client_id: str, steps: Counter[tuple[Member, str, int | None]]) -> None:
+        body: Any = request.body
+        group_id, member_id = getattr(body, "group_id", UNSET), getattr(body, "member_id", UNSET)
+        epoch = getattr(body, "share_session_epoch", UNSET)
+        if not isinstance(epoch, int):
+            return
+        member = Member(self._capture, request.broker, _text(group_id), _text(member_id))
+        error = None if response is None else getattr(response.body, "error_code", None)
+        error = error if isinstance(error, int) else None
+        steps[member, client_id, error] += 1
+        sample = self._to.refused if error else self._to.accepted
+        sample.add(request.packet, member, Tick(request.time_ns, request.packet, str(request.api), epoch, error))
+
+    # -- connections
+
+    def _closed(self, flow: Flow) -> None:
+        to = self._to
+        for what, count in (("connections", 1), ("bytes", sum(flow.stream_bytes)), ("gaps", flow.gaps), ("older", flow.opened_by is None)):
+            to.connections[flow.service, what] += count
+        to.spans[self._capture].add(flow.first_time_ns, flow.last_time_ns)
+        self._settle(flow.id)
+
+    def _settle(self, flow_id: int) -> None:
+        """The client of a connection is who it turned out to be."""
+        waiting = self._asked.pop(flow_id, None)
+        if waiting is None:
+            return
+        flow, asked, steps = waiting
+        software = " ".join(part for part in (flow.software_name, flow.software_version) if part)
+        host = flow.client.rpartition(":")[0]
+        for (client_id, key, version), count in asked.items():
+            self._to.clients.add(Caller(client_id, software, host), count)
+            self._to.apis.add((key, version, software), count)
+        for (member, client_id, error), count in steps.items():
+            self._to.steps.add((member, Caller(client_id, software, host), error), count)
+
+    def _touched(self, message: Message) -> None:
+        for code in message.weird or ():
+            self._to.weirds[code, "times"] += 1
+            self._to.weirds[code, "bytes"] += message.size
+
+    # -- what the analysis said
+
+    def finding(self, finding: Finding) -> None:
+        to = self._to
+        kind = Kind(finding.verdict, finding.code, finding.cause or "")
+        caller = Caller(finding.client_id or "", finding.software or "", finding.client.rpartition(":")[0])
+        to.kinds[kind, finding.blame] += 1
+        to.shown[kind].add(Found(self._capture, finding))
+        to.of_clients.add((caller, finding.verdict))
+        names = [("cause", finding.cause or finding.code), ("client", caller.client_id or caller.host)]
+        if finding.group_id is not None:
+            to.of_groups.add((finding.group_id, finding.verdict))
+            names.append(("group", finding.group_id))
+            if finding.member_id is not None:
+                to.of_members.add((Member(self._capture, finding.broker, finding.group_id, finding.member_id), finding.verdict))
+        if finding.verdict == "unknown":
+            to.reasons[finding.unknown_because or "unknown"] += 1
+        for dimension, name in names:
+            to.times.add(finding.time_ns, (dimension, name, finding.verdict))
+
+    def session(self, session: ShareSession) -> None:
+        self._to.sessions.append((self._capture, session))
+
+
+def _text(found: Any) -> str:
+    return found if isinstance(found, str) else ""
+
+
+def _waited(body: Any, latency_ns: int) -> bool:
+    """Whether an answer took as long as the request allows the broker to wait for records."""
+    longest_ms = getattr(body, "max_wait_ms", None)
+    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS

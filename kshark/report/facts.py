@@ -1,0 +1,224 @@
+"""What a report says, as plain data: `report.json` is a `Report`, and the page is made from it alone.
+
+Times are integer nanoseconds since 1970, names beginning with the broker's `address:port` as in all outputs; texts are as the capture has
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kshark.analysis import ShareSession
+from kshark.model import Finding
+
+
+class Capture(msgspec.Struct):
+    """One capture, of one file or several; no times where it holds no connection."""
+
+    name: str
+    files: list[str]
+    first_time_ns: int | None = None
+    last_time_ns: int | None = None
+
+
+class Totals(msgspec.Struct):
+    """What the verdict rests on."""
+
+    violations: int
+    unknown: int
+    notes: int
+    #: Why findings are unknown.
+    unknown_because: dict[str, int]
+    sessions: int
+    #: How sessions ended.
+    session_ends: dict[str, int]
+    members: int
+    #: Requests by outcome: answered, unanswered, one_way, orphan (an answer without request).
+    exchanges: dict[str, int]
+
+
+class Service(msgspec.Struct):
+    """Connections of one service (kafka, tls, http, other, unknown); `older`: they began before the capture."""
+
+    service: str
+    connections: int
+    bytes: int
+    gaps: int
+    older: int
+
+
+class Gaps(msgspec.Struct):
+    """Holes of one reason (missing, snapped, buffer_full, at_close)."""
+
+    reason: str
+    gaps: int
+    bytes: int
+
+
+class WeirdCount(msgspec.Struct):
+    """A weird of the catalogue: how often, and how many bytes are concerned."""
+
+    code: str
+    severity: str
+    times: int
+    bytes: int
+
+
+class Broker(msgspec.Struct):
+    """A broker, and the releases of Kafka that its ApiVersions answer fits; none where there was no such answer."""
+
+    broker: str
+    requests: int
+    releases: list[str]
+
+
+class Place(msgspec.Struct):
+    """Packets of the evidence in one file, by their numbers there."""
+
+    file: str
+    frames: list[int]
+
+
+class Shown(msgspec.Struct):
+    """A finding in full, with the places of its witness."""
+
+    capture: str
+    finding: Finding
+    topic: str | None
+    places: list[Place]
+
+
+class FindingKind(msgspec.Struct):
+    """Findings that say the same: how many, whom they blame, and the first of them."""
+
+    verdict: str
+    code: str
+    cause: str | None
+    count: int
+    blame: dict[str, int]
+    shown: list[Shown]
+
+
+class Verdicts(msgspec.Struct):
+    """Findings about a client, or a group."""
+
+    name: str
+    software: str | None
+    address: str | None
+    violations: int
+    unknown: int
+    notes: int
+
+
+class Cell(msgspec.Struct):
+    """Findings of one bin of time: `dimension` is cause, client or group."""
+
+    begin_ns: int
+    dimension: str
+    name: str
+    verdict: str
+    count: int
+
+
+class Timed(msgspec.Struct):
+    """Findings over time, in bins of one width."""
+
+    width_ns: int
+    cells: list[Cell]
+
+
+class Step(msgspec.Struct):
+    """A share request of a member; `error_code` null where no answer came."""
+
+    time_ns: int
+    packet: int
+    api: str
+    epoch: int
+    error_code: int | None
+
+
+class MemberLine(msgspec.Struct):
+    """A member's sessions with a broker; of accepted steps one in `one_in` is there, of refused ones one in `one_in_refused`."""
+
+    capture: str
+    broker: str
+    group_id: str
+    member_id: str
+    client_id: str
+    software: str
+    violations: int
+    unknown: int
+    notes: int
+    requests: int
+    refused: dict[str, int]
+    sessions: list[ShareSession]
+    steps: list[Step]
+    one_in: int
+    one_in_refused: int
+
+
+class Latency(msgspec.Struct):
+    """Of one API in nanoseconds; `waited`: fetches for which the broker waited as long as they allow, where there were no records."""
+
+    api_key: int
+    api: str
+    waited: bool
+    count: int
+    p50: int
+    p95: int
+    p99: int
+    max: int
+
+
+class ApiUse(msgspec.Struct):
+    """An API in use: its versions with the number of requests, by software."""
+
+    api_key: int
+    api: str
+    requests: int
+    unanswered: int
+    versions: dict[str, dict[str, int]]
+    errors: dict[str, int]
+
+
+class Client(msgspec.Struct):
+    """A client as it named itself, and its host."""
+
+    client_id: str
+    software: str
+    host: str
+    requests: int
+
+
+class Report(msgspec.Struct):
+    """Everything, in the order of the page."""
+
+    kshark: str
+    totals: Totals
+    captures: list[Capture]
+    connections: list[Service]
+    gaps: list[Gaps]
+    weirds: list[WeirdCount]
+    brokers: list[Broker]
+    findings: list[FindingKind]
+    clients_in_findings: list[Verdicts]
+    groups_in_findings: list[Verdicts]
+    over_time: Timed
+    members: list[MemberLine]
+    latency: list[Latency]
+    apis: list[ApiUse]
+    clients: list[Client]
+    #: What rows beyond a limit were counted for: requests of further clients, and so on.
+    others: dict[str, int]
+
+
+def to_json(report: Report) -> bytes:
+    """As `report.json` has it."""
+    encoded: bytes = msgspec.json.format(msgspec.json.encode(report, enc_hook=_plain), indent=1)
+    return encoded + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    raise TypeError(f"{type(value).__name__} is no plain data")

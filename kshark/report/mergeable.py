@@ -1,0 +1,187 @@
+"""Counts that can be made in parts: whatever way events are shared out, the parts joined are what one part would have been.
+
+Each class takes what another of its kind has counted by `update`, as `collections.Counter` does. What is bounded is bounded by a rule that
+depends on the whole alone and not on the order: which keys, which time, which packets, never which came first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
+from zlib import crc32
+
+#: The shortest width of a bin in nanoseconds, about a millisecond; a width is this times a power of two.
+SHORTEST_NS: Final = 1 << 20
+#: The longest: beyond it bins are as few as they can be.
+LONGEST_NS: Final = 1 << 60
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Mergeable(Protocol):
+    """Takes what another one has counted."""
+
+    def update(self, other: Self, /) -> None:
+        """Adds the other's."""
+
+
+M = TypeVar("M", bound=Mergeable)
+
+
+class Keyed(defaultdict[K, M]):
+    """A mergeable of its own for each key."""
+
+    def update(self, other: Any, /) -> None:
+        for key, value in other.items():
+            self[key].update(value)
+
+
+class Counts(Counter[K]):
+    """A count for each key; beyond the limit keys are chosen by their digest, which favours none, and the rest counts for `others`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        #: What was counted for keys that are not kept.
+        self.others = 0
+        super().__init__()
+
+    def __reduce__(self) -> Any:
+        return _counts, (self._limit, self.others, dict(self))
+
+    def add(self, key: K, count: int = 1) -> None:
+        self[key] += count
+        if len(self) > 2 * self._limit:
+            self.bound()
+
+    def update(self, other: Any = (), /, **_: int) -> None:
+        super().update(other)
+        self.others += getattr(other, "others", 0)
+        if len(self) > 2 * self._limit:
+            self.bound()
+
+    def bound(self) -> None:
+        """Keeps as many keys as the limit allows."""
+        if len(self) > self._limit:
+            kept = set(heapq.nsmallest(self._limit, self, key=digest))
+            for key in [key for key in self if key not in kept]:
+                self.others += self.pop(key)
+
+
+def _counts(limit: int, others: int, counted: dict[Any, int]) -> Counts[Any]:
+    made = Counts[Any](limit)
+    made.others = others
+    dict.update(made, counted)
+    return made
+
+
+def digest(key: Any) -> tuple[int, str]:
+    """A number that has nothing to do with what the key means, the same in every process."""
+    text = repr(key)
+    return crc32(text.encode("utf-8", "backslashreplace")), text
+
+
+class Span:
+    """The first and the last time; None while there is none."""
+
+    def __init__(self) -> None:
+        self.first_ns: int | None = None
+        self.last_ns: int | None = None
+
+    def add(self, first_ns: int, last_ns: int) -> None:
+        self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
+        self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
+
+    def update(self, other: Span, /) -> None:
+        if other.first_ns is not None and other.last_ns is not None:
+            self.add(other.first_ns, other.last_ns)
+
+
+class Smallest(Generic[V]):
+    """The first so many by an order, of however many; they are kept sorted by `key`."""
+
+    def __init__(self, limit: int, key: Callable[[V], Any]) -> None:
+        self._limit, self._key = limit, key
+        self._kept: list[V] = []
+
+    def add(self, value: V) -> None:
+        self._kept.append(value)
+        if len(self._kept) > 2 * self._limit:
+            self._kept = list(self)
+
+    def update(self, other: Smallest[V], /) -> None:
+        self._kept = [*self._kept, *other._kept]
+        self._kept = list(self)
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(sorted(self._kept, key=self._key)[: self._limit])
+
+
+class Bins:
+    """Counts by time and name: bins are as narrow as the limit of cells allows, and all of one width."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.width_ns = SHORTEST_NS
+        #: By the bin's beginning, which is a multiple of the width, and the name.
+        self.cells: Counter[tuple[int, Any]] = Counter()
+
+    def add(self, time_ns: int, name: Any) -> None:
+        self.cells[time_ns - time_ns % self.width_ns, name] += 1
+        self._bound()
+
+    def update(self, other: Bins, /) -> None:
+        self._widen(other.width_ns)
+        for (begin_ns, name), count in other.cells.items():
+            self.cells[begin_ns - begin_ns % self.width_ns, name] += count
+        self._bound()
+
+    def _bound(self) -> None:
+        while len(self.cells) > self._limit and self.width_ns < LONGEST_NS:
+            self._widen(2 * self.width_ns)
+
+    def _widen(self, width_ns: int) -> None:
+        if width_ns > self.width_ns:
+            cells, self.cells, self.width_ns = self.cells, Counter(), width_ns
+            for (begin_ns, name), count in cells.items():
+                self.cells[begin_ns - begin_ns % width_ns, name] += count
+
+
+class Sample(Generic[K, V]):
+    """Values that stand for all: every one as long as there is room, then those of every second packet, of every fourth, and so on."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        #: One in 2**thinned packets is kept.
+        self.thinned = 0
+        self._values: list[tuple[int, K, V]] = []
+
+    def add(self, packet: int, key: K, value: V) -> None:
+        if not self._takes(packet):
+            return
+        self._values.append((packet, key, value))
+        self._bound()
+
+    def update(self, other: Sample[K, V], /) -> None:
+        self.thinned = max(self.thinned, other.thinned)
+        self._values = [each for each in (*self._values, *other._values) if self._takes(each[0])]
+        self._bound()
+
+    def of(self, keys: set[K]) -> dict[K, list[V]]:
+        """The values kept for these keys, in the order of their packets."""
+        found: dict[K, list[V]] = {key: [] for key in keys}
+        for _, key, value in sorted(self._values, key=lambda each: each[0]):
+            if key in found:
+                found[key].append(value)
+        return found
+
+    def _takes(self, packet: int) -> bool:
+        # a multiplicative hash: neighbours must not share a fate, since requests come at regular distances
+        return (packet * 2_654_435_761 >> 11) % (1 << self.thinned) == 0
+
+    def _bound(self) -> None:
+        while len(self._values) > self._limit and self.thinned < 32:
+            self.thinned += 1
+            self._values = [each for each in self._values if self._takes(each[0])]

@@ -1,0 +1,128 @@
+"""A report as one page of HTML: a pure function of its data. The page needs nothing from anywhere else."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from dissectors.enums import ErrorCode
+from kshark.analysis import REASONS
+from kshark.errors import UsageError
+from kshark.output import units
+from kshark.report import facts, timelines, wireshark, words
+from kshark.report.charts import findings_over_time
+from kshark.report.quality import quality_of
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+except ImportError:
+    raise UsageError("a report needs jinja2: pip install 'kshark[report]'") from None
+
+#: Pixels of a chart on a desktop and on a phone.
+WIDE, NARROW = 900, 350
+#: Rows of a table, kinds of findings, and findings of a kind that the page shows; report.json and findings.parquet have all.
+ROWS: Final = 12
+KINDS: Final = 30
+FINDINGS: Final = 5
+_ERRORS: Final = {member.value: member.name for member in ErrorCode}
+
+
+class Drawn(NamedTuple):
+    """A member and its drawing."""
+
+    member: facts.MemberLine
+    svg: str
+
+
+def html(report: facts.Report) -> str:
+    """The page."""
+    environment = Environment(
+        loader=PackageLoader("kshark.report", ""), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters |= {
+        "number": units.number,
+        "counted": units.counted,
+        "size": units.size,
+        "duration": units.duration,
+        "moment": units.moment,
+        "clock": units.clock,
+        "safe_text": units.safe,
+        "shortened": units.shortened,
+        "times": words.times,
+        "error": _error,
+    }
+    template = environment.get_template("page.html.j2")
+    page: str = template.render(
+        report=report,
+        verdict=words.verdict_of(report),
+        quality=quality_of(report),
+        charts=[findings_over_time(report.over_time, width) for width in (WIDE, NARROW)],
+        drawn=_drawn(report.members),
+        latency=_latency(report.latency),
+        software=_software(report.apis),
+        meaning_of=words.meaning_of,
+        weird_text=words.weird_text,
+        reasons=REASONS,
+        frames_filter=wireshark.of_frames,
+        connection_filter=wireshark.of_connection,
+        style=environment.get_template("style.css").render(),
+        limits={"rows": ROWS, "kinds": KINDS, "findings": FINDINGS},
+    )
+    return page
+
+
+def _error(code: Any) -> str:
+    """An error by number and name."""
+    return f"{code} {_ERRORS.get(int(code), '')}".rstrip()
+
+
+def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:
+    """Members of one capture over the same time; where its broker went down all of them show it."""
+    found = {}
+    for capture, of_capture in groupby(sorted(members, key=attrgetter("capture")), key=attrgetter("capture")):
+        lines = list(of_capture)
+        window = timelines.window_of(lines)
+        for member in lines:
+            restarts = timelines.restarts_of(one for one in lines if one.broker == member.broker)
+            found[capture, member.broker, member.group_id, member.member_id] = Drawn(member, timelines.drawing(member, window, restarts))
+    return [found[member.capture, member.broker, member.group_id, member.member_id] for member in members]
+
+
+class Measured(NamedTuple):
+    """A row of latencies, and where its bar begins and ends, as percentages on a logarithmic scale."""
+
+    row: facts.Latency
+    left: float
+    middle: float
+    right: float
+
+
+def _latency(rows: list[facts.Latency]) -> list[tuple[bool, list[Measured]]]:
+    """Rows of fetches that waited apart from all others."""
+    return [(waited, [_measured(row) for row in some]) for waited, some in groupby(rows, key=attrgetter("waited"))]
+
+
+def _measured(row: facts.Latency) -> Measured:
+    """The scale goes from 100 microseconds to 100 seconds."""
+    places = []
+    for ns in (row.p50, row.p95, row.p99):
+        digits = len(str(max(1, ns)))
+        exact = digits - 1 + (int(str(max(1, ns))[:3].ljust(3, "0")) / 100 - 1) / 9
+        places.append(round(min(100.0, max(0.0, 100 * (exact - 5) / 6)), 1))
+    return Measured(row, *places)
+
+
+def _software(apis: list[facts.ApiUse]) -> list[tuple[str, int, list[tuple[str, str]]]]:
+    """Each software with its requests, and the versions that it used of each API."""
+    requests: dict[str, int] = {}
+    used: dict[str, dict[str, list[int]]] = {}
+    for api in apis:
+        for version, by in api.versions.items():
+            for software, count in by.items():
+                requests[software] = requests.get(software, 0) + count
+                used.setdefault(software, {}).setdefault(api.api, []).append(int(version))
+    ranked = sorted(requests, key=lambda name: (-requests[name], name))
+    return [
+        (name, requests[name], [(api, ", ".join(map(str, sorted(them)))) for api, them in sorted(used[name].items())]) for name in ranked
+    ]

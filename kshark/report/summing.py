@@ -1,0 +1,246 @@
+"""Counts to a report: sorted, named, and cut down to what a reader can use. The same counts give the same bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kshark import __version__, limits
+from kshark.analysis import ShareSession
+from kshark.anomaly import CATALOGUE
+from kshark.registry import Registry
+from kshark.report import facts
+from kshark.report.collected import Collected, Found, Kind, Member
+from kshark.report.releases import releases_offering
+
+#: The order in which readers need them.
+VERDICTS: Final = ("violation", "unknown", "note")
+_PLURALS: Final = {"violation": "violations", "unknown": "unknown", "note": "notes"}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a capture came from: its files, and which of them a packet is in, with its number there."""
+
+    name: str
+    files: Sequence[str]
+    locate: Callable[[int], tuple[str, int] | None] | None = None
+    #: Topics' names by id.
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> facts.Report:
+    """The report of all captures together."""
+    for name in ("brokers", "offers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups"):
+        getattr(counts, name).bound()
+    return facts.Report(
+        kshark=__version__,
+        totals=_totals(counts),
+        captures=[
+            facts.Capture(one.name, list(one.files), counts.spans[one.name].first_ns, counts.spans[one.name].last_ns) for one in origins
+        ],
+        connections=[facts.Service(*row) for row in _wide(counts.connections, ("connections", "bytes", "gaps", "older"))],
+        gaps=[facts.Gaps(*row) for row in _wide(counts.gaps, ("gaps", "bytes"))],
+        weirds=[facts.WeirdCount(code, _severity(code), times, size) for code, times, size in _wide(counts.weirds, ("times", "bytes"))],
+        brokers=_brokers(counts),
+        findings=_kinds(counts, {one.name: one for one in origins}),
+        clients_in_findings=_clients_in_findings(counts),
+        groups_in_findings=[facts.Verdicts(name, None, None, *of.values()) for name, of in _by_name(counts.of_groups)],
+        over_time=facts.Timed(
+            counts.times.width_ns,
+            [
+                facts.Cell(begin, dimension, name, verdict, count)
+                for (begin, (dimension, name, verdict)), count in sorted(counts.times.cells.items())
+            ],
+        ),
+        members=_members(counts),
+        latency=_latency(counts, registry),
+        apis=_apis(counts, registry),
+        clients=[facts.Client(caller.client_id, caller.software, caller.host, count) for caller, count in _most(counts.clients)],
+        others={
+            name: getattr(counts, name).others
+            for name in ("brokers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups")
+            if getattr(counts, name).others
+        },
+    )
+
+
+def _most(counter: Counter[Any]) -> list[tuple[Any, int]]:
+    """By count, then by name: `most_common` would depend on which came first."""
+    return sorted(counter.items(), key=lambda item: (-item[1], repr(item[0])))
+
+
+def _ordered(counter: Counter[Any]) -> dict[str, int]:
+    return {str(key): count for key, count in _most(counter)}
+
+
+def _wide(counter: Counter[tuple[str, str]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """A row for each name, most of the first column before less."""
+    names = {name for name, _ in counter}
+    return sorted(((name, *(counter[name, column] for column in columns)) for name in names), key=lambda row: (-row[1], row[0]))
+
+
+def _totals(counts: Collected) -> facts.Totals:
+    verdicts: Counter[str] = Counter()
+    for (kind, _), count in counts.kinds.items():
+        verdicts[kind.verdict] += count
+    ends = Counter(session.closed.how if session.closed is not None else "never_opened" for _, session in counts.sessions)
+    return facts.Totals(
+        violations=verdicts["violation"],
+        unknown=verdicts["unknown"],
+        notes=verdicts["note"],
+        unknown_because=_ordered(counts.reasons),
+        sessions=len(counts.sessions),
+        session_ends=_ordered(ends),
+        members=len({member for member, _, _ in counts.steps}),
+        exchanges={outcome: counts.outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")},
+    )
+
+
+def _severity(code: str) -> str:
+    entry = CATALOGUE.get(code)
+    return "warn" if entry is None else entry.severity
+
+
+def _brokers(counts: Collected) -> list[facts.Broker]:
+    releases: dict[str, set[str]] = {}
+    for broker, offered in counts.offers:
+        found = set(releases_offering(dict(offered)))
+        releases[broker] = releases.get(broker, set()) | found
+    return [facts.Broker(name, count, sorted(releases.get(name, ()))) for name, count in _most(counts.brokers)]
+
+
+# -- findings
+
+
+def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.FindingKind]:
+    blame: dict[Kind, Counter[str]] = {}
+    for (kind, who), count in counts.kinds.items():
+        blame.setdefault(kind, Counter())[who] += count
+    order = sorted(blame, key=lambda kind: (VERDICTS.index(kind.verdict), -blame[kind].total(), kind))
+    return [
+        facts.FindingKind(
+            kind.verdict,
+            kind.code,
+            kind.cause or None,
+            blame[kind].total(),
+            _ordered(blame[kind]),
+            [_shown(found, origins[found.capture]) for found in counts.shown[kind]],
+        )
+        for kind in order
+    ]
+
+
+def _shown(found: Found, origin: Origin) -> facts.Shown:
+    finding = found.finding
+    packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {finding.packet}
+    frames: dict[str, list[int]] = {}
+    for packet in sorted(packets):
+        place = (origin.files[0], packet) if origin.locate is None else origin.locate(packet)
+        if place is not None:
+            frames.setdefault(place[0], []).append(place[1])
+    topic = None if finding.topic_id is None else origin.topics.get(finding.topic_id)
+    return facts.Shown(found.capture, finding, topic, [facts.Place(file, numbers) for file, numbers in frames.items()])
+
+
+def _by_name(counter: Counter[tuple[Any, str]]) -> list[tuple[Any, dict[str, int]]]:
+    """Each name with its verdicts, the worst first."""
+    found: dict[Any, dict[str, int]] = {}
+    for (name, verdict), count in counter.items():
+        found.setdefault(name, dict.fromkeys(_PLURALS.values(), 0))[_PLURALS[verdict]] += count
+    return sorted(found.items(), key=lambda item: ([-count for count in item[1].values()], repr(item[0])))
+
+
+def _clients_in_findings(counts: Collected) -> list[facts.Verdicts]:
+    return [
+        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *of.values()) for caller, of in _by_name(counts.of_clients)
+    ]
+
+
+# -- members
+
+
+def _members(counts: Collected) -> list[facts.MemberLine]:
+    """Those with most findings, then those refused most often; the first so many have their time line."""
+    of_findings = dict(_by_name(counts.of_members))
+    callers: dict[Member, Counter[Any]] = {}
+    errors: dict[Member, Counter[Any]] = {}
+    for (member, caller, error), count in counts.steps.items():
+        callers.setdefault(member, Counter())[caller] += count
+        errors.setdefault(member, Counter())[error] += count
+    nothing = dict.fromkeys(_PLURALS.values(), 0)
+
+    def rank(member: Member) -> Any:
+        verdicts = of_findings.get(member, nothing).values()
+        refused = sum(count for error, count in errors[member].items() if error)
+        return [-count for count in verdicts], -refused, -errors[member].total(), member
+
+    worst = sorted(errors, key=rank)[: limits.REPORT_MEMBERS]
+    chosen = set(worst)
+    accepted, refused = counts.accepted.of(chosen), counts.refused.of(chosen)
+    sessions: dict[Member, list[ShareSession]] = {}
+    for capture, session in counts.sessions:
+        key = Member(capture, session.broker, session.group_id or "", session.member_id or "")
+        if key in chosen:
+            sessions.setdefault(key, []).append(session)
+    lines = []
+    for member in worst:
+        ((caller, _), *_) = _most(callers[member])
+        steps = sorted([*accepted[member], *refused[member]], key=lambda tick: tick.packet)
+        lines.append(
+            facts.MemberLine(
+                capture=member.capture,
+                broker=member.broker,
+                group_id=member.group_id,
+                member_id=member.member_id,
+                client_id=caller.client_id,
+                software=caller.software,
+                **of_findings.get(member, nothing),
+                requests=errors[member].total(),
+                refused=_ordered(Counter({error: count for error, count in errors[member].items() if error})),
+                sessions=sorted(sessions.get(member, ()), key=lambda one: one.session),
+                steps=[facts.Step(*tick) for tick in steps],
+                one_in=1 << counts.accepted.thinned,
+                one_in_refused=1 << counts.refused.thinned,
+            )
+        )
+    return lines
+
+
+# -- APIs
+
+
+def _latency(counts: Collected, registry: Registry) -> list[facts.Latency]:
+    rows = []
+    for (key, waited), measured in counts.latency.items():
+        p50, p95, p99 = measured.at(50, 95, 99)
+        rows.append(facts.Latency(key, _api(registry, key), waited, measured.count, p50, p95, p99, measured.greatest))
+    return sorted(rows, key=lambda row: (row.waited, -row.count, row.api_key))
+
+
+def _apis(counts: Collected, registry: Registry) -> list[facts.ApiUse]:
+    requests: Counter[int] = Counter()
+    versions: dict[int, dict[int, Counter[str]]] = {}
+    for (key, version, software), count in counts.apis.items():
+        requests[key] += count
+        versions.setdefault(key, {}).setdefault(version, Counter())[software] += count
+    errors: dict[int, Counter[int]] = {}
+    for (key, code), count in counts.errors.items():
+        errors.setdefault(key, Counter())[code] += count
+    return [
+        facts.ApiUse(
+            key,
+            _api(registry, key),
+            count,
+            counts.unanswered[key],
+            {str(version): _ordered(by) for version, by in sorted(versions[key].items())},
+            _ordered(errors.get(key, Counter())),
+        )
+        for key, count in _most(requests)
+    ]
+
+
+def _api(registry: Registry, key: int) -> str:
+    return registry.name(key) or f"api {key}"

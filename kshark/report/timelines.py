@@ -1,0 +1,143 @@
+"""A member's share sessions over time, drawn: sessions as bars, accepted requests as ticks with their epochs, refusals, restarts.
+
+Places along the time are percentages, so that a drawing is as wide as the page lets it be; colours are classes of the page's style.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+from dissectors.enums import ErrorCode
+from kshark.output.units import clock
+from kshark.report.facts import MemberLine, Step
+
+_NAMES: Final = {member.value: member.name for member in ErrorCode}
+_ACKNOWLEDGE: Final = "ShareAcknowledge"
+#: Percent of the width between two labels, on a desktop and on a phone; and between two ticks.
+_LABEL, _COARSE, _TICK = 3.0, 9.0, 0.12
+_HEIGHT, _TOP, _BOTTOM, _AXIS = 86, 26, 48, 68
+#: Places of the axis that have their time written below; on a phone every second.
+_TIMES: Final = 5
+
+
+class Window(NamedTuple):
+    """The time that drawings of one capture show."""
+
+    first_ns: int
+    last_ns: int
+
+    def at(self, time_ns: int) -> float:
+        """Percent of the width."""
+        return round(0.8 + 98.0 * (time_ns - self.first_ns) / max(1, self.last_ns - self.first_ns), 2)
+
+    @property
+    def digits(self) -> int:
+        """Of a second that its times need to differ."""
+        return 3 if self.last_ns - self.first_ns < 20_000_000_000 else 1
+
+
+def window_of(members: Iterable[MemberLine]) -> Window:
+    """All that happened to these members."""
+    times = [step.time_ns for member in members for step in member.steps]
+    for member in members:
+        for session in member.sessions:
+            times += [end.time_ns for end in (session.opened, session.closed) if end is not None]
+    return Window(min(times), max(times)) if times else Window(0, 1)
+
+
+def drawing(member: MemberLine, window: Window, restarts: Sequence[int]) -> str:
+    """An SVG element; `restarts` are times at which the broker was seen to go down."""
+    parts = [
+        *_axis(window),
+        *_restarts(window, restarts),
+        *_sessions(member, window),
+        *_accepted(member.steps, window),
+        *_refused(member.steps, window),
+    ]
+    label = escape(f"share sessions of member {member.member_id}", quote=True)
+    return f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
+
+
+def _axis(window: Window) -> Iterator[str]:
+    yield f'<line class="axis" x1="0" x2="100%" y1="{_AXIS}" y2="{_AXIS}"/>'
+    for place in range(_TIMES):
+        time_ns = window.first_ns + (window.last_ns - window.first_ns) * place // (_TIMES - 1)
+        x, anchor = window.at(time_ns), "start" if place == 0 else "end" if place == _TIMES - 1 else "middle"
+        fine = " fine" if place % 2 else ""
+        yield f'<line class="axis" x1="{x}%" x2="{x}%" y1="{_AXIS}" y2="{_AXIS + 4}"/>'
+        yield f'<text class="axis{fine}" x="{x}%" y="{_AXIS + 16}" text-anchor="{anchor}">{clock(time_ns, window.digits)}</text>'
+
+
+def restarts_of(members: Iterable[MemberLine]) -> list[int]:
+    """When sessions ended because their broker went down."""
+    return sorted(
+        {s.closed.time_ns for member in members for s in member.sessions if s.closed is not None and s.closed.how == "broker_restart"}
+    )
+
+
+def _restarts(window: Window, restarts: Sequence[int]) -> Iterator[str]:
+    for time_ns in restarts:
+        x = window.at(time_ns)
+        yield f'<line class="restart" x1="{x}%" x2="{x}%" y1="2" y2="{_AXIS}"><title>broker went down, {clock(time_ns, 3)}</title></line>'
+        anchor = "end" if x > 90 else "start"
+        yield f'<text class="restart" x="{x}%" dx="{-4 if x > 90 else 4}" y="10" text-anchor="{anchor}">restart</text>'
+
+
+def _sessions(member: MemberLine, window: Window) -> Iterator[str]:
+    steps = [step.time_ns for step in member.steps] or [window.first_ns]
+    for number, session in enumerate(member.sessions):
+        if session.opened is None and session.closed is None:
+            continue
+        begin = window.at(session.opened.time_ns if session.opened is not None else window.first_ns)
+        end = window.at(session.closed.time_ns if session.closed is not None else steps[-1])
+        how = "not as far as the capture shows" if session.closed is None or session.closed.how == "open" else session.closed.how
+        told = f"session {session.session}: epochs {session.first_epoch} to {session.last_epoch}, {session.requests} requests; ended: {how}"
+        width = max(0.4, round(end - begin, 2))
+        kind = "odd" if number % 2 else "even"
+        place = f'x="{begin}%" y="{_TOP}" width="{width}%" height="{_BOTTOM - _TOP}" rx="3"'
+        yield f'<rect class="session {kind}" {place}><title>{escape(told)}</title></rect>'
+
+
+def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
+    drawn = labelled = coarse = -100.0
+    for step in steps:
+        if step.error_code:
+            continue
+        x = window.at(step.time_ns)
+        if x - drawn < _TICK:
+            continue
+        drawn = x
+        kind = "open" if step.epoch == 0 else "final" if step.epoch < 0 else "silent" if step.error_code is None else "step"
+        top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
+        yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}"><title>{_told(step)}</title></line>'
+        if x - labelled >= _LABEL:
+            labelled = x
+            fine = "" if x - coarse >= _COARSE else " fine"
+            coarse = coarse if fine else x
+            yield f'<text class="epoch{fine}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
+
+
+def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
+    drawn = labelled = coarse = -100.0
+    for step in steps:
+        if not step.error_code:
+            continue
+        x = window.at(step.time_ns)
+        if x - drawn < _TICK:
+            continue
+        drawn = x
+        yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}"><title>{_told(step)}</title></line>'
+        yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_told(step)}</title></circle>'
+        if x - labelled >= _LABEL:
+            labelled = x
+            fine = "" if x - coarse >= _COARSE else " fine"
+            coarse = coarse if fine else x
+            yield f'<text class="refused{fine}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
+
+
+def _told(step: Step) -> str:
+    error = step.error_code
+    answer = "no answer" if error is None else "accepted" if error == 0 else f"refused: {error} {_NAMES.get(error, '')}".rstrip()
+    return escape(f"{clock(step.time_ns, 3)} packet {step.packet}: {step.api} epoch {step.epoch}, {answer}")

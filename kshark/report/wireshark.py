@@ -1,0 +1,18 @@
+"""Display filters for Wireshark that lead from a finding to its packets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def of_frames(frames: Iterable[int]) -> str:
+    """Exactly these packets of a file."""
+    numbers = list(frames)
+    return f"frame.number == {numbers[0]}" if len(numbers) == 1 else f"frame.number in {{{', '.join(map(str, numbers))}}}"
+
+
+def of_connection(client: str, broker: str) -> str:
+    """All packets between two ends, each `address:port`, IPv6 in brackets."""
+    (host, _, port), (_, _, other) = client.rpartition(":"), broker.rpartition(":")
+    field = "ipv6.addr" if host.startswith("[") else "ip.addr"
+    return f"{field} == {host.strip('[]')} && tcp.port == {port} && tcp.port == {other}"
