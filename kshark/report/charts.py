@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark.errors import UsageError
 from kshark.output.units import shortened
-from kshark.report.facts import Cell, Timed
+from kshark.report.facts import Capture, Cell, Timed
 
 try:
     import altair as alt
@@ -42,14 +42,20 @@ class Axis(NamedTuple):
 
     @property
     def domain(self) -> list[str]:
-        margin_ns = max(self.bin_ns, (self.end_ns - self.begin_ns) // 40)
+        margin_ns = max(self.bin_ns, (self.end_ns - self.begin_ns) // 60)
         return [_moment(self.begin_ns - margin_ns), _moment(self.end_ns + margin_ns)]
+
+    @property
+    def ticks(self) -> int:
+        """As many as there is room for, and seconds to tell apart."""
+        seconds = (self.end_ns - self.begin_ns) // _SECOND
+        return min(max(3, self.plot_px // 110), seconds) if seconds >= 2 else 3
 
     @property
     def format(self) -> str:
         """What of a time its places differ in."""
         span_ns = self.end_ns - self.begin_ns
-        return "%S.%L s" if span_ns < 3 * _SECOND else "%H:%M:%S" if span_ns < _DAY // 4 else "%H:%M" if span_ns < _DAY else "%b %d %H:%M"
+        return "%S.%L s" if span_ns < 2 * _SECOND else "%H:%M:%S" if span_ns < _DAY // 4 else "%H:%M" if span_ns < _DAY else "%b %d %H:%M"
 
 
 class Row(NamedTuple):
@@ -59,23 +65,24 @@ class Row(NamedTuple):
     counts: Counter[tuple[int, str]]
 
 
-def findings_over_time(timed: Timed, width: int) -> str | None:
-    """Findings as points over one time axis, a row for each cause, client and group; None where there are none."""
+def findings_over_time(timed: Timed, captures: Sequence[Capture], width: int) -> str | None:
+    """Findings as points over the captures' time, a row for each cause, client and group; None where there are none."""
     if not timed.cells:
         return None
-    axis = axis_of(timed, width)
+    axis = axis_of(timed, captures, width)
     panels = {title: rows for dimension, title in _TITLES.items() if (rows := rows_of(timed, dimension, axis))}
     most = max(count for rows in panels.values() for row in rows for count in row.counts.values())
     charts = [_panel(title, rows, axis, most, last=title == [*panels][-1]) for title, rows in panels.items()]
     return _inline(vl_convert.vegalite_to_svg(_styled(alt.vconcat(*charts, spacing=8)).to_dict()), width)
 
 
-def axis_of(timed: Timed, width: int) -> Axis:
+def axis_of(timed: Timed, captures: Sequence[Capture], width: int) -> Axis:
     """As wide as the page; bins are wide enough to be told apart."""
-    label_px = 190 if width > 500 else 136
+    label_px = 216 if width > 500 else 136
     plot_px = width - label_px - 30
-    begin_ns = min(cell.begin_ns for cell in timed.cells)
-    end_ns = max(cell.begin_ns for cell in timed.cells) + timed.width_ns
+    ends = [time_ns for one in captures for time_ns in (one.first_time_ns, one.last_time_ns) if time_ns is not None]
+    begin_ns = min([*ends, *(cell.begin_ns for cell in timed.cells)])
+    end_ns = max([*ends, *(cell.begin_ns + timed.width_ns for cell in timed.cells)])
     return Axis(begin_ns, end_ns, max(timed.width_ns, -(-(end_ns - begin_ns) * _BIN_PX // plot_px)), plot_px, label_px)
 
 
@@ -107,7 +114,7 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
         for (at, verdict), count in sorted(row.counts.items())
     ]
     names = " : ".join(f"datum.value == '{place}' ? {_quoted(row.name)}" for place, row in enumerate(rows)) + " : ''"
-    ticks = alt.Axis(format=axis.format, tickCount=max(3, axis.plot_px // 110), labels=last, ticks=last, labelOverlap=True)
+    ticks = alt.Axis(format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True)
     label = alt.Axis(labelExpr=names, labelLimit=axis.label_px, minExtent=axis.label_px, maxExtent=axis.label_px, ticks=False)
     size = alt.Scale(type="sqrt", domain=[0, max(4, most)], range=[24, 320])
     return (

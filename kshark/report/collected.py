@@ -72,6 +72,10 @@ def _rows() -> Any:
     return Counts(limits.STATISTICS_ROWS)
 
 
+def _first() -> Smallest[Found]:
+    return Smallest(limits.REPORT_FINDINGS, order_of)
+
+
 @dataclass(slots=True)
 class Collected:
     """Of any share of the events and findings of any captures; `a + b` is what one collector would have counted of both shares.
@@ -107,7 +111,7 @@ class Collected:
     sessions: Sessions = field(default_factory=Sessions)
     #: Findings by what they say, and who is to blame.
     kinds: Counter[tuple[Kind, str]] = field(default_factory=Counter)
-    shown: Keyed[Kind, Smallest[Found]] = field(default_factory=lambda: Keyed(lambda: Smallest(limits.REPORT_FINDINGS, order_of)))
+    shown: Keyed[Kind, Smallest[Found]] = field(default_factory=lambda: Keyed(_first))
     #: Findings by member, and by caller, each with the verdict.
     of_members: Counts[tuple[Member, str]] = field(default_factory=_rows)
     of_clients: Counts[tuple[Caller, str]] = field(default_factory=_rows)

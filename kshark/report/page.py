@@ -57,7 +57,7 @@ def html(report: facts.Report) -> str:
         report=report,
         verdict=words.verdict_of(report),
         quality=quality_of(report),
-        charts=[findings_over_time(report.over_time, width) for width in (WIDE, NARROW)],
+        charts=[findings_over_time(report.over_time, report.captures, width) for width in (WIDE, NARROW)],
         drawn=_drawn(report.members),
         latency=_latency(report.latency),
         software=_software(report.apis),

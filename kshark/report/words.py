@@ -91,7 +91,9 @@ def _most_often(report: Report, verdict: str) -> list[str]:
     kinds = [kind for kind in report.findings if kind.verdict == verdict]
     if not kinds:
         return []
-    return [f"{meaning_of(kind)} ({times(kind.count)})" if len(kinds) > 1 else meaning_of(kind) for kind in kinds[:_NAMED]]
+    return [
+        f"{meaning_of(kind).removesuffix('.')} ({times(kind.count)})." if len(kinds) > 1 else meaning_of(kind) for kind in kinds[:_NAMED]
+    ]
 
 
 def times(count: int) -> str:
@@ -119,7 +121,7 @@ def _beside(report: Report) -> list[str]:
         found.append(f"{number(report.totals.unknown)} more look like it and cannot be proved")
     if report.totals.notes:
         found.append(f"{counted(report.totals.notes, 'note')} where nobody broke a rule")
-    return [f"Beside {'it' if totals_of(report) == 1 else 'them'}: {' and '.join(found)}."] if found else []
+    return [f"Beside {'it' if totals_of(report) == 1 else 'them'}: {', and '.join(found)}."] if found else []
 
 
 def totals_of(report: Report) -> int:

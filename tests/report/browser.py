@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,15 @@ _OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
     "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--no-first-run", "--disable-dev-shm-usage",
 )  # fmt: skip
+#: The browser reads from file descriptor 3 and writes to 4.
+_START = """
+import os, sys
+to, out, *run = sys.argv[1:]
+os.dup2(int(out), 99)
+os.dup2(int(to), 3)
+os.dup2(99, 4)
+os.execv(run[0], run)
+"""
 
 
 @dataclass
@@ -87,9 +97,8 @@ def chromium() -> Iterator[Browser]:
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(prefix="kshark-chromium-", ignore_cleanup_errors=True) as profile:
         command = [found, *_OPTIONS, f"--user-data-dir={profile}"]
-        # the pipe is file descriptors 3 and 4 of the browser
-        shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
-        process = subprocess.Popen(["sh", "-c", shell, "sh", *command], pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
+        given = [sys.executable, "-c", _START, str(theirs_in), str(theirs_out), *command]
+        process = subprocess.Popen(given, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
         os.close(theirs_in)
         os.close(theirs_out)
         try:

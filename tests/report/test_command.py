@@ -1,0 +1,93 @@
+"""`kshark report`: what it writes, what it says, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kshark.tables import TABLES
+from tests.cli.command import Run, runner
+from tests.cli.incident import incident, written
+from tests.shared import CAPTURES
+
+
+@pytest.fixture
+def kshark(capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(capsys)
+
+
+def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("report", CAPTURES / "adv-epochs.pcap", "-o", tmp_path / "out")
+    checked = kshark("check", "-q", CAPTURES / "adv-epochs.pcap")
+    assert (done.code, done.lines[-1]) == (1, checked.lines[-1])
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.parquet", "report.html", "report.json"]
+    report = json.loads((tmp_path / "out/report.json").read_bytes())
+    assert (report["totals"]["violations"], report["totals"]["sessions"]) == (28, 12)
+    assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [("127.0.0.1:20092", ["4.3"]), ("127.0.0.1:20093", ["4.3"])]
+    table = pq.read_table(tmp_path / "out/findings.parquet")
+    assert table.column_names == [column.name for column in TABLES["findings"].columns]
+    assert table["code"].to_pylist() == [line["code"] for line in kshark("check", CAPTURES / "adv-epochs.pcap", "-T", "json").json[:-1]]
+    assert set(table["capture"].to_pylist()) == {"adv-epochs.pcap"}
+    assert None not in table["flow_id"].to_pylist()
+
+
+def test_the_brokers_release_is_told_by_what_it_offers(kshark: Run, tmp_path: Path) -> None:
+    for name, release in (("adv-races-4.1.2", "4.1"), ("adv-sessions-4.2.1", "4.2"), ("share-java-explicit-4.0.0", "4.0")):
+        kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
+        brokers = json.loads((tmp_path / "report.json").read_bytes())["brokers"]
+        assert brokers[0]["releases"] == [release]
+
+
+def test_a_clean_capture_answers_0(kshark: Run, tmp_path: Path) -> None:
+    assert kshark("report", written(tmp_path, incident()[:20]), "-o", tmp_path / "out").code == 0
+
+
+def test_select_and_ignore_hold_for_all_three(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("report", CAPTURES / "adv-epochs.pcap", "-o", tmp_path, "--select", "TWO_COUNTERS", "-T", "json")
+    assert done.json[0]["summary"]["by_code"] == {"TWO_COUNTERS": 1}
+    assert [kind["code"] for kind in json.loads((tmp_path / "report.json").read_bytes())["findings"]] == ["TWO_COUNTERS"]
+    assert pq.read_table(tmp_path / "findings.parquet").num_rows == 1
+
+
+def test_several_files_are_one_capture_and_packets_are_named_by_file(kshark: Run, tmp_path: Path) -> None:
+    packets = incident()
+    one, two = written(tmp_path, packets[:12], "1.pcap"), written(tmp_path, packets[12:], "2.pcap")
+    kshark("report", one, two, "-o", tmp_path / "out")
+    report = json.loads((tmp_path / "out/report.json").read_bytes())
+    assert [(each["name"], len(each["files"])) for each in report["captures"]] == [("1.pcap+1", 2)]
+    (shown,) = next(kind["shown"] for kind in report["findings"] if kind["verdict"] == "violation")
+    assert {place["file"] for place in shown["places"]} <= {str(one), str(two)}
+    frames = sum(len(place["frames"]) for place in shown["places"])
+    assert frames >= 2
+    assert max(max(place["frames"]) for place in shown["places"]) <= len(packets[12:])
+
+
+def test_each_file_may_be_a_capture_of_its_own(kshark: Run, tmp_path: Path) -> None:
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    for name in ("adv-acks", "adv-members"):
+        shutil.copy(CAPTURES / f"{name}.pcap", captures)
+    kshark("report", captures, "--each", "-o", tmp_path / "out")
+    report = json.loads((tmp_path / "out/report.json").read_bytes())
+    assert [each["name"] for each in report["captures"]] == ["adv-acks.pcap", "adv-members.pcap"]
+    assert report["totals"]["violations"] == 3
+
+
+def test_an_earlier_report_is_replaced_and_anything_else_is_left(kshark: Run, trace: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert kshark("report", trace, "-o", tmp_path / "out").code == 1
+    (tmp_path / "out/mine.txt").write_text("mine")
+    done = kshark("report", trace, "-o", tmp_path / "out")
+    assert (done.code, "holds mine.txt" in done.err) == (2, True)
+    assert (tmp_path / "out/report.html").exists()
+
+
+def test_bad_usage_is_one_sentence(kshark: Run, trace: Path, tmp_path: Path) -> None:
+    for words in (["report", trace], ["report", trace, "-o", trace], ["report", trace, "-o", tmp_path / "out", "--select", "EPOCH_SKIP"]):
+        done = kshark(*words)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+    assert not (tmp_path / "out").exists()
