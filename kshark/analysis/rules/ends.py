@@ -72,7 +72,7 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     opening = None if killed is None else killed.opening
     if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
         return _argument(now, ended, noted=True)
-    needs = STATE if opening.connection is now.step.connection else STATE.and_proof(StillOpen(opening.connection, now.step.end))
+    needs = STATE.and_proof(StillOpen(opening.connection, now.step.end))
     text = f"{opening.story} on {opening.connection.client}; {ended.told}; {now.step.story}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)

@@ -98,9 +98,11 @@ def reopened(talk: Conversation) -> tuple[Member, Asked]:
 
 @promise
 def an_old_connection_kills_a_session() -> Said:
+    """Its own was open: the client goes on there."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     killed = b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    b.share_fetch(0).answered()
     return talk, [
         note("SESSION_REOPEN", opening),
         violation("SESSION_KILLED_BY_OLD_CONNECTION", killed, blame="broker", cause="old_connection_closed"),
@@ -109,7 +111,7 @@ def an_old_connection_kills_a_session() -> Said:
 
 @promise
 def an_old_connection_may_have_killed_a_session() -> Said:
-    """The new one is never heard of again."""
+    """The new one is never heard of again: a FIN that was not captured would explain it as well."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     killed = b.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
