@@ -8,7 +8,6 @@ contradicts all, something was not seen, and only what the exchange proves by it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Final
 
 from kshark.analysis.connections import Connection
@@ -32,6 +31,8 @@ from kshark.analysis.steps import (
 _BRANCHES: Final = 64
 #: Requests open at the same time whose order is tried out; of more the capture's order is taken.
 _RIVALS: Final = 4
+#: Requests sent meanwhile whose orders are tried out behind that; of more nothing is concluded.
+_RIVALS_AFTER: Final = 6
 
 
 def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
@@ -43,28 +44,27 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     if session.branches is None:
         return Situation(step, session, step.reply, None, (), (), seen, overtaker)
     met: list[State] = []
-    agreeing: list[State] = []
-    after: list[Branch] = []
+    ways: list[tuple[State, tuple[Branch, ...]]] = []
     for branch in session.branches:
         for ahead in _orders(session, branch, rivals, later):
             early = next((state for other, state in ahead.early if other is step), None)
             if early is not None:
                 met.append(early)
-                agreeing.append(early)
-                after.append(Branch(ahead.state, tuple(pair for pair in ahead.early if pair[0] is not step)))
+                ways.append((early, (Branch(ahead.state, tuple(pair for pair in ahead.early if pair[0] is not step)),)))
                 continue
             for state in _with_ends(session, ahead.state, step):
                 met.append(state)
-                behind = _following(session, step, state, _reply(step, state, overtaker))
-                if behind:
-                    agreeing.append(state)
-                    after += [Branch(one, ahead.early) for one in behind]
-    overtaken = overtaker if any(state.due == step.epoch for state in agreeing) else None
+                following = _following(session, step, state, _reply(step, state, overtaker))
+                if following:
+                    ways.append((state, tuple(Branch(one, ahead.early) for one in following)))
+    if rivals and len(ways) > 1:
+        ways = _borne_out(session, ways, step, later) or ways
+    agreeing = _distinct(state for state, _ in ways)
+    was_due = [state.due == step.epoch for state in agreeing] if overtaker is not None else []
+    overtaken = overtaker if any(was_due) and all(was_due) else None
     reply = ACCEPTED if overtaken is not None else step.reply
-    following = _distinct_branches(after)
-    if rivals and len(following) > 1:
-        following = tuple(one for one in following if _goes_on(session, one, _one_by_one(step, later))) or following
-    return Situation(step, session, reply, _distinct(met), _distinct(agreeing), following, seen, overtaken)
+    after = _distinct_branches([branch for _, branches in ways for branch in branches])
+    return Situation(step, session, reply, _distinct(met), agreeing, after, seen, overtaken, any(was_due) and not all(was_due))
 
 
 def conclude(now: Situation) -> None:
@@ -193,30 +193,46 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
     )
 
 
-def _one_by_one(step: Step, later: Sequence[Step]) -> list[Step]:
-    """The requests sent meanwhile, as far as each was answered before the next was sent: their order is certain."""
-    found: list[Step] = []
-    for other in sorted(later, key=attrgetter("arrival")):
-        if other.reply is UNANSWERED or other.end > step.end or (found and other.packet <= found[-1].end):
-            break
-        found.append(other)
-    return found
+def _borne_out(
+    session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
+) -> list[tuple[State, tuple[Branch, ...]]]:
+    """What the answers to requests that were sent meanwhile leave of the ways in which the step may have been taken."""
+
+    def goes_on(branch: Branch) -> bool:
+        left = [other for other in later if other is not step and all(early is not other for early, _ in branch.early)]
+        return len(left) > _RIVALS_AFTER or _some_order(session, (branch.state,), left, step.end)
+
+    left = ((state, tuple(filter(goes_on, branches))) for state, branches in ways)
+    return [(state, branches) for state, branches in left if branches]
 
 
-def _goes_on(session: SessionState, branch: Branch, later: Iterable[Step]) -> bool:
-    """Whether the answers to requests that were sent meanwhile agree with a branch."""
-    early = [step for step, _ in branch.early]
-    states: tuple[State, ...] = (branch.state,)
-    for step in later:
-        if any(other is step for other in early):
+def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
+    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come later."""
+    if all(step.reply is UNANSWERED or step.end > by for step in left):
+        return True
+    for step in left:
+        others = [other for other in left if other is not step]
+        if any(_comes_first(other, step) for other in others):
             continue
-        if step.is_fetch and step.reply is INVALID_EPOCH and any(state.due == step.epoch for state in states):
-            return True  # it may have been overtaken
-        met = [state for one in states for state in _with_ends(session, one, step)]
-        states = _distinct(after for state in met for after in _following(session, step, state, step.reply))
-        if not states:
-            return False
-    return True
+        after = _after(session, states, step, others)
+        if after and _some_order(session, after, others, by):
+            return True
+    return False
+
+
+def _comes_first(one: Step, other: Step) -> bool:
+    """Whether the broker took one before the other: on one connection in their order, else if it was answered before the other came."""
+    return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
+
+
+def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
+    """The states behind a request; that it had been counted when its answer was changed is one of the ways."""
+    met = [state for one in states for state in _with_ends(session, one, step)]
+    after = [following for state in met for following in _following(session, step, state, step.reply)]
+    follows = any(other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch) for other in others)
+    if follows and step.is_fetch and step.kind is SUBSEQUENT and step.reply is INVALID_EPOCH:
+        after += [one for state in met if state.due == step.epoch for one in _following(session, step, state, ACCEPTED)]
+    return _distinct(after)
 
 
 # -- sets of states

@@ -196,7 +196,7 @@ class ShareSessionRunner:
     def _explain(self, now: Situation) -> Verdict:
         """The one finding that says why the request was refused."""
         weak: Judgement | None = None
-        for rule, check in self._book.explanations[now.step.kind, now.step.reply]:
+        for rule, check in self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ():
             argument = check.look(now)
             if argument is None:
                 continue

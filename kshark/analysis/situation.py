@@ -18,7 +18,7 @@ class Situation:
     `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those that its answer
     agrees with, `after` what is possible behind them. `here` is what the session did before on the same connection. `overtaker` is the
     request on another connection that moved the session on while this one waited, `rivals` are all that were open at the same time on
-    other connections.
+    other connections; `contested`: as far as the capture tells the request may have been overtaken, or refused at once.
     """
 
     def __init__(
@@ -31,10 +31,11 @@ class Situation:
         after: tuple[Branch, ...],
         rivals: tuple[Step, ...] = (),
         overtaker: Step | None = None,
+        contested: bool = False,
     ) -> None:
         self.step, self.session, self.reply = step, session, reply
         self.met, self.agreeing, self.after = met, agreeing, after
-        self.rivals, self.overtaker = rivals, overtaker
+        self.rivals, self.overtaker, self.contested = rivals, overtaker, contested
         self.doubt = session.doubt if met is None else None
         self.here: Trace | None = session.here.get(step.connection.flow.id)
 
