@@ -242,13 +242,15 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
 
 class Exchange(msgspec.Struct, gc=False, eq=False):
     """A request with its response, or either alone; emitted when it is complete: after the response; at once for one-way requests;
-    for unanswered ones when they are given up, at the latest when the connection (or the capture) ends.
+    for unanswered ones when they are given up, at the latest when the connection (or the capture) ends. `packet` is its place in the time
+    line: the one that completed it.
     """
 
     request: Message | None
     response: Message | None
     outcome: Outcome
     flow: Flow
+    packet: int
 
 
 class Weird(msgspec.Struct, gc=False):

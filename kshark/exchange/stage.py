@@ -232,7 +232,7 @@ class ExchangeStage:
             return False
         connection.one_way.append(correlation_id)
         del connection.one_way[:-_ONE_WAY]
-        self._page.append(Exchange(message, None, "one_way", connection.flow))
+        self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
     def _look_behind(self, connection: _Connection, message: Message) -> None:
@@ -245,7 +245,7 @@ class ExchangeStage:
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.popleft()
             self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
-            self._give_up(connection, oldest)
+            self._give_up(connection, oldest, message.packet)
 
     # -- responses
 
@@ -271,7 +271,7 @@ class ExchangeStage:
         if waiting and waiting[0].correlation_id == correlation_id:
             request = waiting.popleft()
         else:
-            found, order = self._search(connection, correlation_id)
+            found, order = self._search(connection, correlation_id, last)
             if found is None:
                 return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
             request = found
@@ -297,11 +297,11 @@ class ExchangeStage:
             self._records.claim(message)
         if decoder.then_raw and getattr(body, "error_code", None) == 0:
             connection.raw = True
-        self._page.append(Exchange(asked, message, "answered", connection.flow))
+        self._page.append(Exchange(asked, message, "answered", connection.flow, last))
         return message
 
-    def _search(self, connection: _Connection, correlation_id: int) -> tuple[_Open | None, str | None]:
-        """The request that is answered although older ones are open, and the code of what is weird about that."""
+    def _search(self, connection: _Connection, correlation_id: int, packet: int) -> tuple[_Open | None, str | None]:
+        """The request that is answered in that packet although older ones are open, and the code of what is weird about that."""
         waiting = connection.open
         place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         if place is None:
@@ -311,7 +311,7 @@ class ExchangeStage:
             del waiting[place]
             return request, "RESPONSE_OUT_OF_ORDER"
         for _ in range(place):
-            self._give_up(connection, waiting.popleft())
+            self._give_up(connection, waiting.popleft(), packet)
         connection.answers_lost = bool(len(waiting) > 1)
         return waiting.popleft(), None
 
@@ -319,7 +319,7 @@ class ExchangeStage:
         code = "ACKS0_ANSWERED" if correlation_id in connection.one_way else "RESPONSE_UNMATCHED"
         message = self._without_header(connection, "response", [code], size, packets, last, last_ns)
         message.correlation_id = correlation_id
-        self._page.append(Exchange(None, message, "orphan", connection.flow))
+        self._page.append(Exchange(None, message, "orphan", connection.flow, last))
         return message
 
     # -- frames without a Kafka header
@@ -351,8 +351,9 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: _Connection, request: _Open) -> None:
-        self._page.append(Exchange(request.message, None, "unanswered", connection.flow))
+    def _give_up(self, connection: _Connection, request: _Open, packet: int) -> None:
+        """No answer will come: that packet shows it."""
+        self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
     def _tell(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int) -> None:
         """What is learned about a request later: an event of its own, since the message was emitted and is final."""
@@ -366,7 +367,7 @@ class ExchangeStage:
             for request in connection.open:
                 if closed.how != "capture" and not connection.answers_lost:
                     self._tell("REQUEST_UNANSWERED", closed.flow, request.message, closed.packet, closed.time_ns)
-                self._give_up(connection, request)
+                self._give_up(connection, request, closed.packet)
         self._page.append(closed)
 
 

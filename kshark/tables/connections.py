@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kshark.model import Closed, Exchange, Flow, HalfClosed, Message
+from kshark.model import Closed, Flow, HalfClosed, Message
 from kshark.tables.blocks import Row, Where
 from kshark.tables.names import Node
 
@@ -28,8 +28,6 @@ class Connection:
     first_request: int | None = None
     last_request: int | None = None
     first_response: int | None = None
-    #: Unanswered exchanges with the positions of request and exchange; the next event tells at which packet they were given up.
-    given_up: list[tuple[Exchange, int | None, int]] = field(default_factory=list)
 
     def next(self) -> int:
         self.position += 1

@@ -146,7 +146,7 @@ class Timeline:
             answer = row["first_response_packet"]
             if answer is not None:
                 signs = sign_of(flow, "request", answer), sign_of(flow, "response", answer)
-                self._add((answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow))
+                self._add((answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow, answer))
 
     def _exchange(self, row: RowMap, flow: Flow) -> None:
         request, response = messages_of(row, flow)
@@ -161,7 +161,7 @@ class Timeline:
             self._add((response.packet, MESSAGES, first, row["response_position"]), response)
             end = response.packet
         phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > self._ends[first] else MESSAGES
-        self._add((end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow))
+        self._add((end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end))
 
 
 def flow_of(number: int, row: RowMap) -> Flow:

@@ -13,8 +13,8 @@ from kshark.records import RecordsField
 from kshark.tables.blocks import Block, Cells, Texts, Where
 
 #: A complete exchange, its connection, and the columns that are not in its messages: request_position, position,
-#: given_up_packet, after_request_packet.
-Complete = tuple[Exchange, Where, int | None, int, int | None, int | None]
+#: after_request_packet.
+Complete = tuple[Exchange, Where, int | None, int, int | None]
 
 #: Bytes of messages in one block: as JSON they take less than a hundred times as many, and a column may have 2 GB.
 BYTES: Final = 16 << 20
@@ -33,7 +33,7 @@ def size(complete: Iterable[Complete]) -> int:
 
 def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
     """The rows of these exchanges; more than one block if the messages are long."""
-    exchanges, where, asked_at, at, given_up, after = zip(*complete, strict=True)
+    exchanges, where, asked_at, at, after = zip(*complete, strict=True)
     asked = [exchange.request or _LACKING for exchange in exchanges]
     answered = [exchange.response or _LACKING for exchange in exchanges]
     sizes = [message.size for message in asked], [message.size for message in answered]
@@ -71,7 +71,7 @@ def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
         asked_at,
         [None if message is _LACKING else place - 1 for message, place in zip(answered, at, strict=True)],
         at,
-        _sparse(given_up),
+        _sparse([exchange.packet if exchange.outcome == "unanswered" else None for exchange in exchanges]),
         _sparse(after),
     ]
     yield Block(where, [message.packet for message in first], [message.time_ns for message in first], own)

@@ -73,8 +73,6 @@ class Rows:
                 connection = connections.get(event.flow)
                 if connection is None:
                     continue
-                if connection.given_up:
-                    self._give_up(connection, event.packet)
                 if event.kind == "request" and event.api_key is not UNSET:
                     connection.requests[id(event)] = connection.position
                     if connection.last_request is None:
@@ -85,12 +83,7 @@ class Rows:
                 connection.position += 1
             elif type(event) is Exchange:
                 connection = connections.get(event.flow.id) or self._connection(event.flow)
-                asked_at = connection.requests.pop(id(event.request), None)
-                if event.outcome == "unanswered":
-                    connection.given_up.append((event, asked_at, connection.position))
-                else:
-                    self._complete(connection, event, asked_at, connection.position, None)
-                connection.position += 1
+                self._complete(connection, event, connection.requests.pop(id(event.request), None), connection.next())
                 if held.with_records:
                     yield from held.records()
             else:
@@ -129,7 +122,6 @@ class Rows:
 
     def _closed(self, event: Closed) -> None:
         connection = self._connection(event.flow)
-        self._give_up(connection, event.packet)
         del self._connections[event.flow.id]
         self._held.rows["flows"].append(connection.row(event, self._names.node(event.flow.broker)))
 
@@ -145,13 +137,7 @@ class Rows:
         if message.correlation_id is UNSET:
             self._held.rows["weirds"] += weirds.touched(connection.named(message), message)
 
-    def _give_up(self, connection: Connection, packet: int) -> None:
-        """The unanswered exchanges are complete: the event at that packet shows it."""
-        for exchange, asked_at, position in connection.given_up:
-            self._complete(connection, exchange, asked_at, position, packet)
-        connection.given_up.clear()
-
-    def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int, given_up: int | None) -> None:
+    def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int) -> None:
         request, response = exchange.request, exchange.response
         first = request or response
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
@@ -159,7 +145,7 @@ class Rows:
         held, names = self._held, self._names
         where = connection.where or connection.named(first)
         after = connection.last_request if request is None else None
-        held.exchanges.append((exchange, where, asked_at, position, given_up, after))
+        held.exchanges.append((exchange, where, asked_at, position, after))
         if request is not None:
             if request.weird is not UNSET:
                 held.rows["weirds"] += weirds.touched(where, request)
@@ -177,7 +163,6 @@ class Rows:
 
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)
-        self._give_up(connection, gap.packet)
         self._held.rows["weirds"].append(weirds.gap_row(connection, gap))
 
     def _weird(self, weird: Weird) -> None:

@@ -97,5 +97,5 @@ def test_whole_and_damaged_bodies_can_be_printed_and_counted(known: tuple[int, i
         message = read(key, version, kind, some)
         printed(message)
         asked = message if kind == "request" else read(key, version, "request", b"")
-        counted.feed(Exchange(asked, message if kind == "response" else None, "answered", FLOW))
+        counted.feed(Exchange(asked, message if kind == "response" else None, "answered", FLOW, message.packet))
     counted.summary()
