@@ -48,12 +48,12 @@ _LINK: Final = (
     _weird("IP_FRAGMENT", "link", "warn", "network", "An IP fragment; fragments are not put together, their bytes become a gap.", "RFC 791, section 3.2"),
     _weird("ENDS_FORGOTTEN", "link", "note", "capture", "Very many pairs of address and port; those not seen for long were forgotten, and count as new when they return."),
     _weird("SNAP_LENGTH_CUT", "link", "warn", "capture", "Payload bytes cut off by the snap length; they become a gap.", "pcap file format"),
+    _weird("TIME_DISORDER", "link", "note", "capture", "Packet times run backwards; packets of different connections so close to each other have no order."),
 )
 _STREAM: Final = (
     _weird("STREAM_GAP", "reassembly", "warn", "network", "Bytes of a connection that the capture does not hold.", "RFC 9293", rule=3),
     _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the first one; the first was kept.", "RFC 9293"),
     _weird("DUPLICATE_PACKETS", "reassembly", "note", "capture", "Connections that were captured twice: packets with what their connection had carried before were left out."),
-    _weird("TIME_DISORDER", "reassembly", "note", "capture", "Packet times run backwards; packets of different connections so close to each other have no order."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten."),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped."),
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port.", "", rule=4),

@@ -61,10 +61,22 @@ class EndsOf(Protocol):
     def __getitem__(self, pair: int, /) -> Ends: ...
 
 
+class Moment(NamedTuple):
+    """A place in the capture: a packet, and the greatest time of all packets up to it."""
+
+    packet: int
+    clock_ns: int
+
+
+#: Before the first packet.
+BEGIN: Final = Moment(0, 0)
+
+
 @dataclass(slots=True)
 class Segments:
     """TCP segments as columns, in the order of the capture.
 
+    `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
     `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path & 1 the
     side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in `buffer`,
     `missing` payload bytes that the snap length cut off.
@@ -73,6 +85,7 @@ class Segments:
     buffer: bytes
     packet: Int64s
     time_ns: Int64s
+    clock_ns: Int64s
     path: Int64s
     seq: Int64s
     ack: Int64s
@@ -274,7 +287,7 @@ class Weird(msgspec.Struct, gc=False):
 
 def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
     """Packet times run backwards, from this packet on by up to `most_ns`, which only grows."""
-    return Weird("TIME_DISORDER", "reassembly", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
+    return Weird("TIME_DISORDER", "link", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
 
 
 def disorder_ns(weird: Weird) -> int | None:

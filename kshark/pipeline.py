@@ -62,7 +62,7 @@ class Front:
 
     def close(self) -> list[Event]:
         self.framing.tell(self.link.close())
-        return [*self.framing.close()]
+        return [*self.framing.close(self.link.end)]
 
 
 class Back:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
 from kshark.limits import WEIRDS_PER_FLOW
 from kshark.model import Weird
 
+#: One of these is as good as many.
+_ONCE: Final = frozenset({"LINK_TYPE_UNKNOWN", "SNAP_LENGTH_CUT"})
+
 
 class Ration:
-    """Passes the first `limit` weirds of each code; `close` gives one more per code, which stands for all others."""
+    """Passes the first `limit` weirds of each code; `close` gives one more per code, which stands for all others.
+
+    Rations can be joined: what those of a capture's ranges pass, and `held`, one range after the other, is taken by one for the whole.
+    """
 
     def __init__(self, limit: int = WEIRDS_PER_FLOW) -> None:
         self._limit = limit
@@ -22,7 +29,7 @@ class Ration:
         """The weird, unless there were too many of its code; it may stand for several, from its `first_packet` to its `packet`."""
         seen = self._seen.get(weird.code, 0)
         self._seen[weird.code] = seen + weird.times
-        if seen < self._limit:
+        if seen < (1 if weird.code in _ONCE else self._limit):
             yield weird
             return
         held = self._held.get(weird.code)
@@ -30,7 +37,11 @@ class Ration:
         first, size, times = (held.first_packet, held.size, held.times) if held is not None else (begin, 0, 0)
         self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size, times=times + weird.times)
 
-    def close(self) -> Iterator[Weird]:
-        for held in self._held.values():
-            yield replace(held, detail=f"{held.times} more, the last one: {held.detail}")
+    def held(self) -> Iterator[Weird]:
+        """By code, what stands for all that were not passed."""
+        yield from self._held.values()
         self._held.clear()
+
+    def close(self) -> Iterator[Weird]:
+        for held in self.held():
+            yield replace(held, detail=f"{held.times} more, the last one: {held.detail}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kshark import limits
+from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
     Chain,
@@ -61,10 +60,10 @@ class Conversation:
             stream.drop_all()
 
 
-def judge(conversation: Conversation, knows: Knows, brokers: Mapping[str, int], ports: frozenset[int], packet: int, *, final: bool) -> None:
+def judge(conversation: Conversation, knows: Knows, brokers: Brokers, ports: frozenset[int], packet: int, *, final: bool) -> None:
     """Sets the flow's service and, for Kafka, its client side; leaves the service unknown while the bytes do not tell.
 
-    `brokers`: ends known to be Kafka brokers, each since a packet; only what was known before `packet` is used. `final`: no more bytes
+    `brokers`: ends known to be Kafka brokers; only what was known before `packet` is used. `final`: no more bytes
     come.
     """
     if conversation.size < conversation.try_at and not final:
@@ -173,18 +172,18 @@ def _same_throughout(chain: Chain) -> bool:
 
 
 def _by_broker(
-    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Mapping[str, int], packet: int, knows: Knows, final: bool
+    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Brokers, packet: int, knows: Knows, final: bool
 ) -> Side | None:
     """The client side of a connection to a known broker whose first bytes are no valid request."""
     for side in (0, 1):
         head = heads[side]
-        known = brokers.get(conversation.flow.ends[1 - side])
-        if known is None or known >= packet or not conversation.streams[side].begun or not head:
+        if not conversation.streams[side].begun or not head:
             continue
         chain = requests_from(head, 0, knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = not 0 <= announced <= limits.REQUEST_BYTES
-        if broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole)):
+        would_tell = broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole))
+        if would_tell and brokers.known(conversation.flow.ends[1 - side], packet):
             return 1 if side else 0
     return None
 

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
+from kshark.framing.brokers import Brokers
 from kshark.framing.cutting import Broken, cut
 from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Knows
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Opened, Segments, Weird
-from kshark.reassembly import Item, Reassembly, Run, Runs
+from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
+from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
 #: What happens; of a run only the pieces from this index on are meant.
@@ -42,8 +43,7 @@ class Framing:
         #: By flow: what came after a hole that may still be filled, and the first packet after that hole.
         self._waiting: dict[int, list[Step]] = {}
         self._holes: dict[int, int] = {}
-        #: Ends known to be Kafka brokers, and since which packet.
-        self._brokers: dict[str, int] = {}
+        self._brokers = Brokers()
         self._told: list[Told] = []
         self._cuts: list[Frames] = []
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
@@ -52,6 +52,16 @@ class Framing:
         #: Streams that hold the beginning of a frame.
         self._unfinished: dict[Stream, None] = {}
         self._packet = 0
+
+    @property
+    def copies(self) -> Copies:
+        """What was captured twice; complete after `close`."""
+        return self._reassembly.copies
+
+    @property
+    def brokers(self) -> Brokers:
+        """The ends known to be brokers, of which connections of other parts of the capture may tell."""
+        return self._brokers
 
     def tell(self, weirds: Iterable[Weird]) -> None:
         """Puts weirds of earlier stages into their place in the time line."""
@@ -65,8 +75,11 @@ class Framing:
                 self._packet = int(segments.packet[-1])
         return self._release(self._horizon())
 
-    def close(self) -> list[Line]:
-        self._take(self._reassembly.close())
+    def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
+        """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
+        self._take(self._reassembly.close(end))
+        if whole:
+            self._told += self.copies.told(end)
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
@@ -225,7 +238,7 @@ class Framing:
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
-                    self._brokers.setdefault(conversation.flow.broker, packet)
+                    self._brokers.learn(conversation.flow.broker, packet)
                 if conversation.late:
                     conversation.delay(packet, time_ns)
             elif service == "unknown":
@@ -309,7 +322,7 @@ class Framing:
                 conversation.delay(closed.packet, closed.time_ns)
         if flow.service == "kafka":
             if not conversation.holed:
-                self._brokers.setdefault(flow.broker, closed.packet)
+                self._brokers.learn(flow.broker, closed.packet)
             self._search(conversation, closed.packet, closed)
             self._ended.append((conversation, closed))
             return
@@ -328,9 +341,12 @@ class Framing:
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
-        broker = next((end for end in flow.ends if self._brokers.get(end, NEVER) < closed.packet), None)
-        code = "NOT_KAFKA" if broker is None or flow.service not in ("tls", "http") else "FOREIGN_PROTOCOL"
-        text = f"{named}, {flow.ends.first} - {flow.ends.second}" + (f"; {broker} is a Kafka broker" if code == "FOREIGN_PROTOCOL" else "")
+        text = f"{named}, {flow.ends.first} - {flow.ends.second}"
+        code, broker = "NOT_KAFKA", None
+        if flow.service in ("tls", "http"):
+            broker = next((end for end in flow.ends if self._brokers.known(end, closed.packet)), None)
+        if broker is not None:
+            code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
     def _forget(self, conversation: Conversation) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, ordinary
+from kshark.link.disorder import Disorder
 from kshark.link.ends import EndsTable
 from kshark.link.layers import Fault, Other, Segment, other_protocol, read_packet
-from kshark.model import PacketBatch, Segments, Weird
+from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
 from kshark.ration import Ration
 
 if TYPE_CHECKING:
@@ -25,18 +26,20 @@ class Link:
     """The stage between capture and reassembly. Segments come in capture order, those without payload included.
 
     `packets` counts all, `tcp` those that became segments, `other` those without TCP by kind, `unread` those with a fault by its code:
-    the last three add up to the first. `exact`: no packet counts as ordinary, each is read by itself.
+    the last three add up to the first. `exact`: no packet counts as ordinary, each is read by itself. `begin`: where the packets begin, of
+    one range of a capture; `end` is the last one so far.
     """
 
-    def __init__(self, *, exact: bool = False) -> None:
+    def __init__(self, *, exact: bool = False, begin: Moment = BEGIN) -> None:
+        self.end = begin
         self._exact = exact
         self.packets = 0
         self.tcp = 0
         self.other: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
         self._table = EndsTable()
-        self._each = Ration()
-        self._once = Ration(limit=1)
+        self._disorder = Disorder()
+        self._ration = Ration()
 
     @property
     def ends(self) -> EndsTable:
@@ -48,10 +51,12 @@ class Link:
         self.packets += len(batch.number)
         if len(batch.number) == 0:
             return None, []
+        clock = np.maximum(np.maximum.accumulate(batch.time_ns), self.end.clock_ns)
+        self.end = Moment(int(batch.number[-1]), int(clock[-1]))
         parts, others, left = ordinary(batch) if not self._exact else Ordinary([], Counter(), np.arange(len(batch.number)))
         for protocol, count in others.items():
             self.other[other_protocol(protocol).kind] += count
-        weirds: list[Weird] = []
+        weirds = [*self._disorder.told(batch, clock)]
         if len(left):
             parts.append(self._one_by_one(batch, left, weirds))
         columns = _in_order(parts)
@@ -63,6 +68,7 @@ class Link:
             buffer=batch.buffer,
             packet=batch.number[columns.row],
             time_ns=batch.time_ns[columns.row],
+            clock_ns=clock[columns.row],
             path=self._table.paths(columns.key),
             seq=columns.seq,
             ack=columns.ack,
@@ -79,8 +85,11 @@ class Link:
 
     def close(self) -> Iterator[Weird]:
         """What was held back because it came too often."""
-        yield from self._each.close()
-        yield from self._once.close()
+        yield from self._ration.close()
+
+    def held(self) -> Iterator[Weird]:
+        """The same of one range of a capture, for a Ration of the whole."""
+        return self._ration.held()
 
     def _one_by_one(self, batch: PacketBatch, rows: Int64s, weirds: list[Weird]) -> Columns:
         where = zip(
@@ -104,8 +113,7 @@ class Link:
         return _columns(found)
 
     def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
-        ration = self._once if code == "LINK_TYPE_UNKNOWN" else self._each
-        return ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
+        return self._ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
 
     def _snapped(self, segments: Segments) -> Iterator[Weird]:
         """The first packet by itself, those behind it together."""
@@ -117,7 +125,7 @@ class Link:
                 detail = f"{int(segments.missing[part[-1]])} bytes of its payload"
                 first = int(segments.packet[part[0]])
                 weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part))
-                yield from self._once.take(weird)
+                yield from self._ration.take(weird)
 
 
 def _columns(found: list[tuple[int, Segment]]) -> Columns:

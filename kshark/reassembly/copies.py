@@ -8,8 +8,9 @@ rewritten on the way (NAT) make two connections: nothing tells that they are one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from kshark.model import Moment, Weird
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, ahead
 
 #: A SYN whose number lies so little before the first byte seen opened the same connection: nobody else's is so near by chance.
@@ -43,6 +44,30 @@ class Again:
         """Whether the connection, of so many bytes, was captured twice: nobody says half of it again, least of all both sides."""
         telling = self.packets > 1 if self.opened else self.packets >= _TELLING and all(sizes)
         return telling and any(sizes) and all(2 * again >= size for again, size in zip(self.sizes, sizes, strict=True))
+
+
+class Copies(NamedTuple):
+    """All that was captured twice: connections, packets, bytes, the first packet, and the packets and ends of the connection of which
+    most came again. Those of several parts of a capture add up.
+    """
+
+    connections: int = 0
+    packets: int = 0
+    size: int = 0
+    first_packet: int = 0
+    most: tuple[int, str] = (0, "")
+
+    def __add__(self, other: Copies) -> Copies:  # type: ignore[override]
+        first = min(filter(None, (self.first_packet, other.first_packet)), default=0)
+        sums = (self.connections + other.connections, self.packets + other.packets, self.size + other.size)
+        return Copies(*sums, first, max(self.most, other.most))
+
+    def told(self, end: Moment) -> list[Weird]:
+        """One for all of them, at the capture's end; none where there are none."""
+        if not self.packets:
+            return []
+        text = f"{self.connections} connection{'s' if self.connections > 1 else ''}; {self.most[1]}"
+        return [Weird("DUPLICATE_PACKETS", "reassembly", *end, text, None, None, self.first_packet, self.size, self.packets)]
 
 
 @dataclass(slots=True)

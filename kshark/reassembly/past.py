@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 
 from kshark import limits
-from kshark.model import FIN, SYN, Weird
+from kshark.model import FIN, SYN
 from kshark.reassembly.connections import Connection, skipped
+from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.runs import Item
 
@@ -19,8 +19,8 @@ class Past:
         self.by_pair: dict[int, list[Connection]] = {}
         #: Their pairs, the oldest first.
         self._order: deque[int] = deque()
-        self._packets = self._size = self._connections = self._first_packet = 0
-        self._most: tuple[int, str] = (0, "")
+        #: What of all that is no longer remembered was captured twice.
+        self.copies = Copies()
 
     def remember(self, pair: int, connection: Connection) -> None:
         known = self.by_pair.setdefault(pair, [])
@@ -52,19 +52,13 @@ class Past:
         again, flow = connection.again, connection.flow
         if again is None or not again.is_copy(flow.stream_bytes):
             return
-        self._connections += 1
-        self._packets += again.packets
-        self._size += sum(again.sizes)
-        self._first_packet = min(self._first_packet or again.first_packet, again.first_packet)
         later = "" if again.later_ns is None else f" {again.later_ns / 1e9:.6f} s later"
-        self._most = max(self._most, (again.packets, f"{flow.ends.first} - {flow.ends.second}{later}"))
+        most = (again.packets, f"{flow.ends.first} - {flow.ends.second}{later}")
+        self.copies += Copies(1, again.packets, sum(again.sizes), again.first_packet, most)
 
-    def close(self, packet: int, time_ns: int) -> Iterator[Weird]:
-        """One for all that was captured twice, with the connection of which most came again."""
+    def close(self) -> None:
+        """Nothing more will come."""
         for known in self.by_pair.values():
             for connection in known:
                 self.count(connection)
         self.by_pair.clear()
-        if self._packets:
-            text = f"{self._connections} connection{'s' if self._connections > 1 else ''}; {self._most[1]}"
-            yield Weird("DUPLICATE_PACKETS", "reassembly", packet, time_ns, text, None, None, self._first_packet, self._size, self._packets)

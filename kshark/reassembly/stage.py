@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kshark import limits
-from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Opened, Segments, Side, Weird
+from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Moment, Opened, Segments, Side, Weird
 from kshark.reassembly.connections import Connection
+from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
-from kshark.reassembly.disorder import Disorder
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Item, Run, Runs
@@ -40,23 +40,20 @@ class Reassembly:
         self._packet = 0
         self._holed: dict[int, Connection] = {}
         self._past = Past()
-        self._disorder = Disorder()
 
     def feed(self, segments: Segments, ends: EndsOf) -> list[Item]:
         out: list[Item] = []
         if not len(segments.packet):
             return out
-        clock = np.maximum(np.maximum.accumulate(segments.time_ns), self._clock_ns)
-        out += self._disorder.told(segments, clock)
         if self._all_exact:
-            self._exact(segments, np.arange(len(segments.packet)), clock, ends, out)
+            self._exact(segments, np.arange(len(segments.packet)), ends, out)
         else:
             fast = FastPath(segments, self._connections)
-            self._exact(segments, fast.before, clock, ends, out)
+            self._exact(segments, fast.before, ends, out)
             stretches = fast.stretches()
             failed = set() if stretches is None else self._fast(segments.buffer, stretches, out)
-            self._exact(segments, fast.after(failed), clock, ends, out)
-        self._clock_ns = int(clock[-1])
+            self._exact(segments, fast.after(failed), ends, out)
+        self._clock_ns = int(segments.clock_ns[-1])
         self._packet = int(segments.packet[-1])
         for pair, connection in list(self._holed.items()):
             connection.expire(self._clock_ns, out)
@@ -69,15 +66,20 @@ class Reassembly:
             self._forget(out)
         return out
 
-    def close(self) -> list[Item]:
-        """The capture ends: holes become gaps, open connections are closed by it."""
+    @property
+    def copies(self) -> Copies:
+        """What was captured twice; complete after `close`."""
+        return self._past.copies
+
+    def close(self, end: Moment) -> list[Item]:
+        """The capture ends there: holes become gaps, open connections are closed by it."""
         out: list[Item] = []
         for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
-            connection.end("capture", self._packet, self._clock_ns, None, out)
+            connection.end("capture", *end, None, out)
             self._past.count(connection)
         self._connections.clear()
         self._holed.clear()
-        out += self._past.close(self._packet, self._clock_ns)
+        self._past.close()
         return out
 
     def _make_room(self, out: list[Item]) -> None:
@@ -119,7 +121,7 @@ class Reassembly:
             out.append(runs)
         return failed
 
-    def _exact(self, segments: Segments, rows: Int64s, clock: Int64s, ends: EndsOf, out: list[Item]) -> None:
+    def _exact(self, segments: Segments, rows: Int64s, ends: EndsOf, out: list[Item]) -> None:
         if not len(rows):
             return
         buffer = segments.buffer
@@ -127,7 +129,7 @@ class Reassembly:
             segments.path[rows].tolist(),
             segments.packet[rows].tolist(),
             segments.time_ns[rows].tolist(),
-            clock[rows].tolist(),
+            segments.clock_ns[rows].tolist(),
             segments.seq[rows].tolist(),
             segments.ack[rows].tolist(),
             segments.flags[rows].tolist(),

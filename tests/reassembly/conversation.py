@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kshark.model import ACK, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed, Opened, Segments, Weird
+from kshark.model import ACK, BEGIN, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed, Moment, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 CLIENT, BROKER = 0, 1
@@ -65,8 +65,8 @@ class Row:
     missing: int
 
 
-def columns(rows: Iterable[Row]) -> Segments:
-    """Rows as the link stage hands them on."""
+def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
+    """Rows as the link stage hands them on; the clock stood at `clock_ns` before."""
     some = list(rows)
     lengths = np.array([len(row.payload) for row in some], np.int64)
 
@@ -77,6 +77,7 @@ def columns(rows: Iterable[Row]) -> Segments:
         buffer=b"".join(row.payload for row in some),
         packet=column("packet"),
         time_ns=column("time_ns"),
+        clock_ns=np.maximum(np.maximum.accumulate(column("time_ns")), clock_ns),
         path=column("path"),
         seq=column("seq"),
         ack=column("ack"),
@@ -235,12 +236,14 @@ class Talk:
         for size in sizes:
             edges.append(min(edges[-1] + size, len(self.rows)))
         edges.append(len(self.rows))
-        stage, heard = Reassembly(exact=exact), Heard()
+        stage, heard, end = Reassembly(exact=exact), Heard(), BEGIN
         for a, z in pairwise(edges):
             if a < z:
-                for item in stage.feed(columns(self.rows[a:z]), ENDS):
+                segments = columns(self.rows[a:z], end.clock_ns)
+                end = Moment(self.rows[z - 1].packet, int(segments.clock_ns[-1]))
+                for item in stage.feed(segments, ENDS):
                     heard.take(item)
-        for item in stage.close():
+        for item in (*stage.close(end), *stage.copies.told(end)):
             heard.take(item)
         return heard
 

@@ -201,13 +201,13 @@ def test_a_reset_that_refuses_a_connection_shows_nothing() -> None:
 @dataclass
 class Captured:
     segments: list[Segments]
-    ends: EndsTable
+    link: Link
 
     @classmethod
     def load(cls, path: Path) -> Captured:
         link = Link()
         batches = [link.feed(item)[0] for item in open_captures([path]) if isinstance(item, PacketBatch)]
-        return cls([segments for segments in batches if segments is not None], link.ends)
+        return cls([segments for segments in batches if segments is not None], link)
 
     def without(self, packets: set[int]) -> Iterator[Segments]:
         for each in self.segments:
@@ -218,7 +218,7 @@ class Captured:
     def gaps(self, packets: set[int]) -> set[tuple[str, str]]:
         """Who lost bytes to whom without these packets."""
         stage = Reassembly()
-        items = [item for each in self.without(packets) for item in stage.feed(each, self.ends)] + stage.close()
+        items = [item for each in self.without(packets) for item in stage.feed(each, self.link.ends)] + stage.close(self.link.end)
         return {(item.flow.ends[item.side], item.flow.ends[1 - item.side]) for item in items if isinstance(item, Gap)}
 
     def rows(self) -> list[Row]:
@@ -282,11 +282,11 @@ def unnoticed(captured: Captured, chosen: Random | None = None) -> list[int]:
         row
         for connection in connections(captured.rows())
         for row in connection
-        if row.length and ends_of(captured.ends, row.path) not in known and is_shown(row, connection)
+        if row.length and ends_of(captured.link.ends, row.path) not in known and is_shown(row, connection)
     ]
     assert shown
     tried = shown if chosen is None else chosen.sample(shown, min(6, len(shown)))
-    return [row.packet for row in tried if ends_of(captured.ends, row.path) not in captured.gaps({row.packet})]
+    return [row.packet for row in tried if ends_of(captured.link.ends, row.path) not in captured.gaps({row.packet})]
 
 
 @pytest.mark.parametrize("capture", TALKING, ids=lambda path: path.stem)

@@ -36,7 +36,7 @@ def ours(capture: Path) -> Heard:
             segments, _ = link.feed(item)
             for each in [] if segments is None else stage.feed(segments, link.ends):
                 heard.take(each)
-    for each in stage.close():
+    for each in stage.close(link.end):
         heard.take(each)
     return heard
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kshark.model import Segments, Weird, disorder
+from kshark.model import PacketBatch, Weird, disorder
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -21,12 +21,12 @@ class Disorder:
     """Tells each time it grows, at the packet that shows it, and then rounded up to a power of two: that is seldom."""
 
     def __init__(self) -> None:
-        self._told_ns = 0
+        self._told_ns = 1
 
-    def told(self, segments: Segments, clock: Int64s) -> Iterator[Weird]:
-        """`clock` is the greatest time up to each segment."""
-        behind = clock - segments.time_ns
-        while len(rows := np.flatnonzero(behind > self._told_ns)):
+    def told(self, batch: PacketBatch, clock: Int64s) -> Iterator[Weird]:
+        """`clock` is the greatest time up to each packet."""
+        behind = clock - batch.time_ns
+        while len(rows := np.flatnonzero(behind >= self._told_ns)):
             row = rows[0]
             self._told_ns = 1 << int(behind[row]).bit_length()
-            yield disorder(int(segments.packet[row]), int(segments.time_ns[row]), self._told_ns)
+            yield disorder(int(batch.number[row]), int(batch.time_ns[row]), self._told_ns)

@@ -1,0 +1,59 @@
+"""Packet times that run backwards: told as far as they do, at the packet that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from random import Random
+
+from kshark.link import Link
+from kshark.model import ACK, BEGIN, Moment, disorder_ns
+from tests.packets import START_NS, batch, tcp_packet
+
+
+def told(times_us: Iterable[int], *, edges: Iterable[int] = (), begin: Moment = BEGIN) -> list[tuple[int, int | None]]:
+    """Packet, and how far times run backwards from it on; the packets come in batches with these edges."""
+    packets = [tcp_packet("10.0.0.1:1", "10.0.0.2:2", 0, 0, ACK, time_ns=START_NS + time_us * 1000) for time_us in times_us]
+    link, weirds = Link(begin=begin), []
+    for first, behind in pairwise([0, *edges, len(packets)]):
+        weirds += link.feed(batch(packets[first:behind], begin.packet + first + 1))[1]
+    return [(weird.packet, disorder_ns(weird)) for weird in weirds if weird.code == "TIME_DISORDER"]
+
+
+def test_times_that_go_on_tell_nothing() -> None:
+    assert told([0, 5, 5, 9]) == []
+
+
+def test_how_far_times_run_backwards_is_told_when_it_grows_and_rounded_up() -> None:
+    assert told([0, 100, 90, 95, 99, 200, 50, 51, 300, 160]) == [(3, 16_384), (7, 262_144)]  # 10 us, later 150 us
+
+
+def test_it_never_tells_less_than_there_is_nor_twice_as_much() -> None:
+    random = Random(5)
+    times = [random.randrange(1_000_000) for _ in range(200)]
+    steps = told(times, edges=[7, 50])
+    assert steps == told(times)
+    assert len(steps) < 20
+    latest, known = times[0], 0
+    for packet, time_us in enumerate(times, 1):
+        latest = max(latest, time_us)
+        known = max([known, *(ns or 0 for at, ns in steps if at == packet)])
+        assert (latest - time_us) * 1000 < known or time_us == latest
+    most = max((max(times[: at + 1]) - times[at]) * 1000 for at in range(len(times)))
+    assert most < known <= 2 * most
+
+
+def test_ranges_that_know_the_time_before_them_tell_together_what_the_whole_tells() -> None:
+    random = Random(6)
+    times = [at + random.choice([0, 0, 0, -random.randrange(1 << 14)]) for at in range(0, 300_000, 1_000)]
+    whole, parts, at = told(times), list[tuple[int, int | None]](), 0
+    while at < len(times):
+        some = random.randrange(1, 40)
+        parts += told(times[at : at + some], begin=Moment(at, START_NS + max(times[:at]) * 1000) if at else BEGIN)
+        at += some
+    most, grown = 0, []
+    for packet, ns in parts:
+        if (ns or 0) > most:
+            most = ns or 0
+            grown.append((packet, ns))
+    assert grown == whole
