@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-#: An end that is a Kafka broker; the name of a topic id, as bodies and what lies in them tell it; the same as bodies alone tell it, for the
-#: tables; the node id and listener behind an address.
-Kind = Literal["broker", "topic", "named", "node"]
+#: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as the tables show it;
+#: the node id and listener behind an address.
+Kind = Literal["broker", "own topic", "topic", "node"]
 #: Of these the last that was told holds, of all others the first.
 LATEST: Final = frozenset({"node"})
 
@@ -28,7 +28,7 @@ class Fact(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What somebody asked between two packets, and the answer that he got each time; None: nobody had told it."""
+    """What somebody asked that was told before a packet, the `first` or the `last` or any between; `answer` None: nothing was."""
 
     kind: Kind
     key: str
@@ -53,6 +53,27 @@ class Asked:
             yield Question(self.kind, key, answer, first, last)
 
 
+class Coming:
+    """Facts that others taught, handed out when their time has come."""
+
+    __slots__ = ("_facts",)
+
+    def __init__(self) -> None:
+        #: The latest first.
+        self._facts: list[Fact] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._facts)
+
+    def add(self, facts: Iterable[Fact]) -> None:
+        self._facts = sorted([*self._facts, *facts], key=lambda fact: -fact.packet)
+
+    def before(self, packet: int) -> Iterator[Fact]:
+        """Those that were told before that packet."""
+        while self._facts and self._facts[-1].packet < packet:
+            yield self._facts.pop()
+
+
 class Facts:
     """What all parts of a capture taught together, each fact once, in the order of their packets."""
 
@@ -68,7 +89,9 @@ class Facts:
 
     def changed(self, question: Question) -> bool:
         """Whether the question has another answer, at any packet at which it may have been asked."""
-        known = self._by_key.get((question.kind, question.key), [])
+        known = self._by_key.get((question.kind, question.key))
+        if known is None:
+            return False  # nobody taught it: the answer, if there was one, is known from the start
         within = [fact.packet + 1 for fact in known if question.first <= fact.packet < question.last]
         return any(self._answer(known, packet) != question.answer for packet in (question.first, *within, question.last))
 

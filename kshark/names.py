@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.codec.paths import Names, paths, values
+from kshark.facts import Coming, Fact, Kind
 from kshark.model import Message
 from kshark.registry import Registry
 from kshark.schema import Field
@@ -46,12 +47,16 @@ def has_pairs(field: Field) -> bool:
 class TopicNames:
     """The topic names that a capture tells, across connections: `learn` takes messages in the order of the time line.
 
-    `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true.
+    `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true. What was
+    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.known: dict[str, str] = dict(import_module("dissectors.topics").TOPIC_NAMES)
         self.full = False
+        self._coming = Coming()
+        #: Ids whose names were told by others.
+        self._elsewhere = set(self.known)
         self._since: dict[str, int] = dict.fromkeys(self.known, 0)
         self._registry = registry
         self._of_messages: dict[tuple[Any, Any, str], tuple[Pair, ...]] = {}
@@ -83,6 +88,23 @@ class TopicNames:
             self._take(found, opened["data"], packet)
         elif "body" in opened:
             self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
+
+    def told(self, facts: Iterable[Fact]) -> None:
+        """What others taught of topics."""
+        self._coming.add(facts)
+
+    def reach(self, packet: int) -> None:
+        """What others taught before that packet is known now."""
+        for fact in self._coming.before(packet):
+            if fact.key not in self._since:
+                self._elsewhere.add(fact.key)
+                self.tell(fact.key, fact.value, fact.packet)
+
+    def taught(self, kind: Kind) -> Iterator[Fact]:
+        """What messages here told first."""
+        return (
+            Fact(kind, topic_id, self.known[topic_id], since) for topic_id, since in self._since.items() if topic_id not in self._elsewhere
+        )
 
     def tell(self, topic_id: str, name: str, packet: int) -> None:
         """Takes a name told by that packet; the first one told of an id stays."""

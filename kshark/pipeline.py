@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kshark.exchange import Decoders, ExchangeStage, FlowState
+from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, Flow, PacketBatch, Weird
+from kshark.model import EndsOf, Event, Flow, Moment, PacketBatch, Segments, Weird
+from kshark.reassembly import Copies
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
 
@@ -68,14 +70,15 @@ class Front:
 class Back:
     """The stages that treat connections separately: batches of the time line to pages, lists of events with their messages decoded."""
 
-    def __init__(self, options: Options, registry: Registry) -> None:
+    def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
+        """`asking`: see kshark.embedded.Embedding."""
         records = make_reader(options.records, options.payload, exact=options.exact)
         self._exchange = ExchangeStage(Decoders(registry, records, options.bodies, exact=options.exact), records)
         self.embedding: Embedding | None = None
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies
 
-            self.embedding = Embedding(registry, records)
+            self.embedding = Embedding(registry, records, asking=asking)
 
     @property
     def names(self) -> TopicNames | None:
@@ -116,3 +119,46 @@ class Engine:
     def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The pages of a whole capture; an item is taken when the pages of those before it were."""
         return self.back.pages(self.front.batches(items))
+
+
+class Share:
+    """The stages behind the link, for some of a capture's connections: all between the same two hosts come to the same share.
+
+    What the others taught is `told` before the first segments; afterwards `taught` is what connections here taught, and `asked` what
+    they needed to know, with the answers they had: if `Facts.changed` of one of these, the share is to be decoded again, and told more.
+    """
+
+    def __init__(self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()) -> None:
+        asked = options or Options()
+        registry = registry or Registry(asked.dissectors)
+        self._framing = Framing(registry.knows, asked.kafka_ports, exact=asked.exact)
+        self._back = Back(asked, registry, asking=True)
+        known = [*told]
+        self._framing.brokers.told(known)
+        if self._back.embedding is not None:
+            self._back.embedding.told(known)
+
+    def feed(self, segments: Segments, ends: EndsOf) -> Iterator[list[Event]]:
+        """The pages of these segments."""
+        return self._back.feed(self._framing.feed(segments, ends))
+
+    def close(self, end: Moment) -> Iterator[list[Event]]:
+        """The capture ends there."""
+        return self._back.feed(self._framing.close(end, whole=False))
+
+    @property
+    def copies(self) -> Copies:
+        """What was captured twice; to be told of all shares together."""
+        return self._framing.copies
+
+    @property
+    def taught(self) -> Iterator[Fact]:
+        yield from self._framing.brokers.taught
+        if self._back.embedding is not None:
+            yield from self._back.embedding.taught
+
+    @property
+    def asked(self) -> Iterator[Question]:
+        yield from self._framing.brokers.asked
+        if self._back.embedding is not None:
+            yield from self._back.embedding.asked

@@ -115,6 +115,11 @@ class Registry:
         return self._structures
 
     @cached_property
+    def own_topics(self) -> frozenset[str]:
+        """Topics of Kafka's own: how their records are read depends on the topic."""
+        return frozenset(name for places in self._places.values() for place in places if place.by for name in place.holds)
+
+    @cached_property
     def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
         places: dict[tuple[int, str], tuple[Place, ...]] = import_module("dissectors.embedded.places").PLACES
         return places

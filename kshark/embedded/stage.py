@@ -6,7 +6,7 @@ answers with users' records a look at their topics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from kshark import limits
 from kshark.embedded.companions import Companion, companions, ordinary
+from kshark.facts import Asked, Fact
 from kshark.model import Event, Exchange, Message, Weird
 from kshark.names import TopicNames
 from kshark.places import Log, Place
@@ -32,10 +33,15 @@ class _Plan:
 
 
 class Embedding:
-    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so far."""
+    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so far.
 
-    def __init__(self, registry: Registry, records: RecordsReader) -> None:
+    `asking`: of a capture only some connections come here; what is asked about topics that others may name is remembered.
+    """
+
+    def __init__(self, registry: Registry, records: RecordsReader, *, asking: bool = False) -> None:
         self.names = TopicNames(registry)
+        self.asked = Asked("own topic")
+        self._asking = asking
         self._registry = registry
         self._records = records
         self._requests: dict[Any, _Plan | None] = {}
@@ -67,6 +73,16 @@ class Embedding:
             page.insert(at + 1, weird)
         return page
 
+    def told(self, facts: Iterable[Fact]) -> None:
+        """What connections decoded elsewhere taught."""
+        self.names.told(fact for fact in facts if fact.kind == "own topic")
+
+    @property
+    def taught(self) -> Iterator[Fact]:
+        """What connections here taught that matters for others: ids of topics whose records are opened."""
+        own = self._registry.own_topics
+        return (fact for fact in self.names.taught("own topic") if fact.value in own)
+
     def _plan(self, plans: dict[Any, _Plan | None], message: Message) -> _Plan | None:
         key: Any = message.api_key
         places = self._registry.places(key, message.kind) if isinstance(key, int) else ()
@@ -80,9 +96,12 @@ class Embedding:
         body = message.body
         if body is None or body is UNSET:
             return
+        known: Mapping[str, str] = self.names.known
+        if self._asking:
+            self.names.reach(message.packet)
+            known = _Asking(known, self.asked, message.packet)
         if plan.names:
             self.names.learn(message)
-        known = self.names.known
         if plan.records is not None and ordinary(plan.records, body, known, controls=self._records.controls):
             return
         if plan.places:
@@ -104,6 +123,28 @@ class Embedding:
             faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
         if faults:
             _mark(message, faults)
+
+
+class _Asking(Mapping[str, str]):
+    """Names of topic ids, which remember what was asked while a message was read."""
+
+    def __init__(self, known: Mapping[str, str], asked: Asked, packet: int) -> None:
+        self._known = known
+        self._asked = asked
+        self._packet = packet
+
+    def __getitem__(self, key: str) -> str:
+        found = self._known.get(key)
+        self._asked.ask(key, found, self._packet + 1)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 def _mark(message: Message, faults: Mapping[str, str]) -> None:

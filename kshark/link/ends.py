@@ -84,6 +84,15 @@ class EndsTable:
         parts.append(self._number[place >> 1] << 1 | place & 1)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
+    def keys(self, paths: Int64s) -> Words:
+        """The key of each path, as `paths` takes them; zeros for one that is forgotten."""
+        row = np.minimum(np.searchsorted(self._number[: self._count], paths >> 1), self._count - 1)
+        key = np.ascontiguousarray(self._key[row].T)
+        back = (paths & 1).astype(bool)
+        key[:, back] = np.array(_reversed(key[:, back]))
+        key[:, self._number[row] != paths >> 1] = 0
+        return key
+
     def _find(self, key: Words) -> Int64s:
         """Row << 1 | side of each column, -1 where it is not known."""
         slot = (_hash(key) >> self._shift).astype(np.int64)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from kshark import limits
 from kshark.api_keys import METADATA
+from kshark.facts import Asked, Coming, Fact, Question
 from kshark.model import Message, endpoint
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -20,13 +23,47 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Topics from any structure that has id and name, nodes from Metadata, as far as the capture has told them."""
+    """Topics from any structure that has id and name, nodes from Metadata, as far as the capture has told them.
 
-    def __init__(self) -> None:
+    `asking`: of a capture only some connections come here; what is asked that others may have told is remembered.
+    """
+
+    def __init__(self, *, asking: bool = False) -> None:
         self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
         #: Classes of bodies that tell no names: most of them.
         self.silent: set[type] = {type(None)}
+        self._asking = asking
+        self._asked = Asked("topic"), Asked("node")
+        self._coming = Coming()
+        #: What was told here about nodes.
+        self._taught: list[Fact] = []
+        self._packet = 0
+
+    def told(self, facts: Iterable[Fact]) -> None:
+        """What connections decoded elsewhere taught."""
+        known = [*facts]
+        self._topics.told(fact for fact in known if fact.kind == "topic")
+        self._coming.add(fact for fact in known if fact.kind == "node")
+
+    def reach(self, packet: int) -> None:
+        """So far the time line has come: what others taught before that packet is known now."""
+        self._packet = packet
+        if self._asking:
+            self._topics.reach(packet)
+            for fact in self._coming.before(packet):
+                self._nodes[fact.key] = _node(fact.value)
+
+    @property
+    def taught(self) -> Iterator[Fact]:
+        """What connections here taught."""
+        yield from self._topics.taught("topic")
+        yield from self._taught
+
+    @property
+    def asked(self) -> Iterator[Question]:
+        """What was asked here, and the answers."""
+        return chain(*self._asked)
 
     def learn(self, message: Message) -> None:
         """Takes the names that a message tells."""
@@ -37,6 +74,7 @@ class Names:
             self.silent.add(type(message.body))
 
     def _learn(self, message: Message) -> None:
+        self.reach(message.packet)
         self._topics.learn(message)
         if message.api_key != METADATA or message.kind != "response":
             return
@@ -44,10 +82,26 @@ class Names:
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
                 continue
-            self._nodes[endpoint(host, port)] = Node(node_id, f"{host}:{port}")
+            address, node = endpoint(host, port), Node(node_id, f"{host}:{port}")
+            if self._asking and self._nodes.get(address) != node:
+                self._taught.append(Fact("node", address, f"{node.node_id} {node.listener}", message.packet))
+            self._nodes[address] = node
 
     def topic(self, topic_id: str | None) -> str | None:
-        return self._topics.known.get(topic_id) if topic_id else None
+        if not topic_id:
+            return None
+        found = self._topics.known.get(topic_id)
+        if self._asking:
+            self._asked[0].ask(topic_id, found, self._packet + 1)
+        return found
 
     def node(self, address: str) -> Node | None:
-        return self._nodes.get(address)
+        found = self._nodes.get(address)
+        if self._asking:
+            self._asked[1].ask(address, None if found is None else f"{found.node_id} {found.listener}", self._packet + 1)
+        return found
+
+
+def _node(text: str) -> Node:
+    node_id, listener = text.split(" ", 1)
+    return Node(int(node_id), listener)

@@ -35,10 +35,13 @@ class Rows:
 
     `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of one event. A row of
     an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row for each record too; `wanted`: which
-    exchanges have rows.
+    exchanges have rows. `asking`: only some of the capture's connections come here; `names` is told what the others taught.
     """
 
-    def __init__(self, capture: str, *, records: bool = False, wanted: Callable[[Exchange], bool] | None = None) -> None:
+    def __init__(
+        self, capture: str, *, records: bool = False, wanted: Callable[[Exchange], bool] | None = None, asking: bool = False
+    ) -> None:
+        self._asking = asking
         self._held = Held(records=records)
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
@@ -54,7 +57,7 @@ class Rows:
     def begin(self, capture: str) -> None:
         """The following events are another capture's."""
         self.capture = capture
-        self._names = Names()
+        self.names = Names(asking=self._asking)
         self._connections: dict[int, Connection] = {}
         self._first_packets = array("q")
 
@@ -65,11 +68,11 @@ class Rows:
 
     def page(self, events: Iterable[Event | Finding]) -> Iterator[tuple[str, Block]]:
         """Tables' names and blocks of their rows."""
-        connections, held, silent = self._connections, self._held, self._names.silent
+        connections, held, silent = self._connections, self._held, self.names.silent
         for event in events:
             if type(event) is Message:
                 if type(event.body) not in silent:
-                    self._names.learn(event)
+                    self.names.learn(event)
                 connection = connections.get(event.flow)
                 if connection is None:
                     continue
@@ -123,7 +126,8 @@ class Rows:
     def _closed(self, event: Closed) -> None:
         connection = self._connection(event.flow)
         del self._connections[event.flow.id]
-        self._held.rows["flows"].append(connection.row(event, self._names.node(event.flow.broker)))
+        self.names.reach(event.packet)
+        self._held.rows["flows"].append(connection.row(event, self.names.node(event.flow.broker)))
 
     # -- messages
 
@@ -142,7 +146,8 @@ class Rows:
         first = request or response
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
             return
-        held, names = self._held, self._names
+        held, names = self._held, self.names
+        names.reach(exchange.packet)
         where = connection.where or connection.named(first)
         after = connection.last_request if request is None else None
         held.exchanges.append((exchange, where, asked_at, position, after))

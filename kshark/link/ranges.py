@@ -1,0 +1,25 @@
+"""What the link stages of a capture's ranges say, as one for the whole capture says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from kshark.model import Weird, disorder_ns
+from kshark.ration import Ration
+
+
+def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
+    """Of each range, in their order, what Link.feed gave and then Link.held."""
+    ration, most_ns = Ration(), 0
+    for weird in chain.from_iterable(ranges):
+        far_ns = disorder_ns(weird)
+        if far_ns is not None:
+            if far_ns > most_ns:
+                most_ns = far_ns
+                yield weird
+        elif weird.code == "ENDS_FORGOTTEN":
+            yield weird
+        else:
+            yield from ration.take(weird)
+    yield from ration.close()

@@ -1,0 +1,116 @@
+"""Segments on their way to those who put streams together: shared out by hosts, packed into bytes, one piece a share and batch.
+
+All connections between two hosts go to the same share, so that a reused port, a late segment and a copy meet the connection they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from kshark.link.columns import KEY_WORDS
+from kshark.link.ends import EndsTable
+from kshark.model import Segments
+
+if TYPE_CHECKING:
+    from kshark.link.columns import Words
+    from kshark.model import Int64s
+
+#: Columns of a piece that have a value for each segment, in the order in which they are packed; sequence numbers have 32 bits.
+_COLUMNS: Final = (
+    ("packet", "<i8"), ("time_ns", "<i8"), ("seq", "<u4"), ("ack", "<u4"), ("flags", "u1"), ("length", "<u4"),
+)  # fmt: skip
+#: Columns that most pieces do not have: without them the clock is the time, and nothing is missing.
+_RARE: Final = (("clock_ns", "<i8"), ("missing", "<u4"))
+#: Multipliers that mix bits, the same in every process (Steele, Lea and Flood, 2014: SplitMix64).
+_MIX: Final = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+_SHIFTS: Final = np.array([30, 27, 31, 3], np.uint64)
+
+
+class Piece(NamedTuple):
+    """Some segments of one batch: how many, their columns, and their payload one behind the other."""
+
+    segments: int
+    columns: bytes
+    payload: bytes
+
+
+def shared_out(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tuple[int, Piece]]:
+    """A batch's pieces by number of the share; the shares that get nothing are left out."""
+    paths, of = np.unique(segments.path, return_inverse=True)
+    keys = ends.keys(paths)
+    share = _share(keys, shares)[of]
+    order = np.argsort(share, kind="stable")
+    edges = np.searchsorted(share[order], np.arange(shares + 1))
+    for number in np.flatnonzero(edges[1:] > edges[:-1]).tolist():
+        yield number, _pack(segments, order[edges[number] : edges[number + 1]], keys, of)
+
+
+def _share(keys: Words, shares: int) -> Int64s:
+    """By both hosts, the same for both directions."""
+    with np.errstate(over="ignore"):
+        hosts = _mixed(keys[0] + (_mixed(keys[1]) << _SHIFTS[3])) + _mixed(keys[2] + (_mixed(keys[3]) << _SHIFTS[3]))
+        number: Int64s = (_mixed(hosts) % np.uint64(shares)).astype(np.int64)
+    return number
+
+
+def _mixed(words: Words) -> Words:
+    words = (words ^ words >> _SHIFTS[0]) * _MIX[0]
+    words = (words ^ words >> _SHIFTS[1]) * _MIX[1]
+    mixed: Words = words ^ words >> _SHIFTS[2]
+    return mixed
+
+
+def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
+    """Its keys are in the order in which they first come."""
+    used, first, place = np.unique(of[rows], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    given = {name: getattr(segments, name)[rows] for name, _ in _COLUMNS + _RARE}
+    rare = {"clock_ns": bool((given["clock_ns"] != given["time_ns"]).any()), "missing": bool(given["missing"].any())}
+    parts = [
+        np.array([len(used), *rare.values()], "<u4").tobytes(),
+        keys[:, used[order]].astype("<u8").tobytes(),
+        rank[place].astype("<u4").tobytes(),
+        *(given[name].astype(form).tobytes() for name, form in _COLUMNS + _RARE if rare.get(name, True)),
+    ]
+    loaded = np.flatnonzero(given["length"])
+    start = segments.offset[rows[loaded]]
+    stop = start + given["length"][loaded]
+    buffer = segments.buffer
+    payload = b"".join([buffer[a:z] for a, z in zip(start.tolist(), stop.tolist(), strict=True)])
+    return Piece(len(rows), b"".join(parts), payload)
+
+
+def unpack(piece: Piece, ends: EndsTable) -> Segments:
+    """The segments again; `ends` numbers the pairs of this share."""
+    count, columns, payload = piece
+    at = 0
+
+    def take(form: str, size: int) -> Any:
+        nonlocal at
+        column = np.frombuffer(columns, form, size, at)
+        at += column.nbytes
+        return column
+
+    used, with_clock, with_missing = take("<u4", 3).tolist()
+    paths = ends.paths(take("<u8", KEY_WORDS * used).reshape(KEY_WORDS, used).astype(np.uint64))
+    path = paths[take("<u4", count)]
+    given = {name: take(form, count) for name, form in _COLUMNS}
+    length = given["length"].astype(np.int64)
+    return Segments(
+        buffer=payload,
+        packet=given["packet"].astype(np.int64),
+        time_ns=given["time_ns"].astype(np.int64),
+        clock_ns=(take("<i8", count) if with_clock else given["time_ns"]).astype(np.int64),
+        path=path,
+        seq=given["seq"].astype(np.int64),
+        ack=given["ack"].astype(np.int64),
+        flags=given["flags"],
+        offset=np.cumsum(length) - length,
+        length=length,
+        missing=take("<u4", count).astype(np.int64) if with_missing else np.zeros(count, np.int64),
+    )

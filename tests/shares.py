@@ -1,0 +1,197 @@
+"""A capture as Spark reads it, in one process: packets in ranges to segments, segments in shares to events and rows, all joined again.
+
+Nothing of it may be told from what one engine makes of the whole capture.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from kshark.analysis import Analyzer, in_packet_order
+from kshark.capture import open_captures
+from kshark.facts import Fact, Facts, Question
+from kshark.link import Link
+from kshark.link.ends import EndsTable
+from kshark.link.ranges import together
+from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Message, Moment, Opened, PacketBatch, Weird
+from kshark.parallel.segments import Piece, shared_out, unpack
+from kshark.pipeline import Engine, Options, Share
+from kshark.reassembly import Copies
+from kshark.tables import Rows
+from tests.copies import chosen, joined
+
+Table = Counter[tuple[Any, ...]]
+
+
+@dataclass
+class Told:
+    """What came of a capture: events in the order of the time line, rows of all tables, findings."""
+
+    events: list[Event] = field(default_factory=list)
+    rows: Table = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    def judged(self) -> Told:
+        analyzer = Analyzer()
+        self.findings = in_packet_order([*analyzer.page(self.events), *analyzer.close()])
+        return self
+
+
+def add(rows: Rows, page: Iterable[Event], to: Table) -> None:
+    for name, block in (*rows.page(page), *rows.rest()):
+        to.update((name, *map(str, row)) for row in block.rows())
+
+
+def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
+    """The whole capture, by one engine."""
+    told, rows = Told(), Rows("c")
+    for page in Engine(options).pages(batches):
+        told.events += page
+        add(rows, page, told.rows)
+    return told.judged()
+
+
+# -- map
+
+
+def mapped(whole: PacketBatch, edges: Sequence[int], shares: int, random: Random) -> tuple[list[list[Piece]], list[list[Weird]], Moment]:
+    """By share its pieces in order, by range what the link stage said, and where the capture ends."""
+    pieces: list[list[Piece]] = [[] for _ in range(shares)]
+    said: list[list[Weird]] = []
+    end = BEGIN
+    clock = np.maximum.accumulate(whole.time_ns)
+    for first, behind in zip([0, *edges], [*edges, len(whole.number)], strict=True):
+        begin = Moment(int(whole.number[first - 1]), int(clock[first - 1])) if first else BEGIN
+        link, weirds, at = Link(begin=begin), list[Weird](), first
+        while at < behind:
+            some = min(behind, at + random.choice([1, 7, 100, 1000, 5000]))
+            segments, more = link.feed(chosen(whole, slice(at, some)))
+            weirds += more
+            for number, piece in [] if segments is None else shared_out(segments, link.ends, shares):
+                pieces[number].append(piece)
+            at = some
+        said.append([*weirds, *link.held()])
+        end = max(end, link.end)
+    return pieces, said, end
+
+
+# -- reduce
+
+
+@dataclass
+class Reduced:
+    """What came of a share."""
+
+    events: list[Event]
+    rows: Table
+    copies: Copies
+    taught: list[Fact]
+    asked: list[Question]
+
+
+def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact]) -> Reduced:
+    known = [*facts]
+    share, ends, rows, table, events = Share(options, told=known), EndsTable(), Rows("c", asking=True), Counter[Any](), list[Event]()
+    rows.names.told(known)
+
+    def pages() -> Iterator[list[Event]]:
+        for piece in pieces:
+            yield from share.feed(unpack(piece, ends), ends)
+        yield from share.close(end)
+
+    for page in pages():
+        events += page
+        add(rows, page, table)
+    return Reduced(events, table, share.copies, [*share.taught, *rows.names.taught], [*share.asked, *rows.names.asked])
+
+
+def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: Sequence[int], shares: int, random: Random) -> Told:
+    """The same, ranges and shares apart."""
+    whole = joined([item for item in batches if isinstance(item, PacketBatch)])
+    pieces, said, end = mapped(whole, edges, shares, random)
+    facts = Facts([])
+    parts = [reduced(each, options, end, facts) for each in pieces]
+    for _ in range(5):
+        facts = Facts(fact for part in parts for fact in part.taught)
+        again = [number for number, part in enumerate(parts) if any(map(facts.changed, part.asked))]
+        for number in again:
+            parts[number] = reduced(pieces[number], options, end, facts)
+        if not again:
+            break
+    else:
+        raise AssertionError(f"shares {again} learn something new for ever")
+    weirds: list[Event] = [item for item in batches if isinstance(item, Weird)]
+    weirds += together(said)
+    weirds += sum((part.copies for part in parts), Copies()).told(end)
+    told = Told(merged([renumbered([part.events for part in parts]), [weirds]]))
+    for part in parts:
+        told.rows += part.rows
+    add(Rows("c"), weirds, told.rows)
+    return told.judged()
+
+
+# -- joined
+
+
+def renumbered(shares: list[list[Event]]) -> list[list[Event]]:
+    """Connections numbered in the order of their first packets, over all shares."""
+    flows = [{event.flow.id: event.flow for event in events if isinstance(event, Opened)} for events in shares]
+    numbers = {flow.first_packet: number for number, flow in enumerate(sorted((f for each in flows for f in each.values()), key=_first))}
+    for events, known in zip(shares, flows, strict=True):
+        for event in events:
+            if isinstance(event, (Message, Weird)) and event.flow is not None:
+                event.flow = numbers[known[event.flow].first_packet]
+    for known in flows:
+        for flow in known.values():
+            flow.id = numbers[flow.first_packet]
+    return shares
+
+
+def _first(flow: Flow) -> int:
+    return flow.first_packet
+
+
+def merged(parts: list[list[list[Event]]]) -> list[Event]:
+    """All in the order of the time line."""
+    lines = [[*_placed(events)] for part in parts for events in part]
+    return [event for _, event in heapq.merge(*lines, key=lambda placed: placed[0])]
+
+
+def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, bool, int], Event]]:
+    """Each event with its place: packet, whether it belongs to the end of a connection, connection."""
+    places: list[tuple[int, bool, int]] = []
+    ending: tuple[int, int] | None = None
+    for event in reversed(events):
+        packet, flow = _packet(event), _flow(event)
+        if isinstance(event, (Closed, HalfClosed)):
+            ending = packet, flow
+        elif not isinstance(event, (Weird, Exchange)) or ending != (packet, flow):
+            ending = None
+        places.append((packet, ending is not None, flow))
+    latest = (0, False, -1)
+    for place, event in zip(reversed(places), events, strict=True):
+        latest = max(latest, place)
+        yield latest, event
+
+
+def _packet(event: Event) -> int:
+    packet: int = event.packet  # type: ignore[union-attr]
+    return packet
+
+
+def _flow(event: Event) -> int:
+    if isinstance(event, (Message, Weird)):
+        return -1 if event.flow is None else event.flow
+    return event.flow.id  # type: ignore[union-attr]
+
+
+def capture_of(path: Path) -> list[PacketBatch | Weird]:
+    return [*open_captures([path])]
