@@ -116,10 +116,10 @@ class TopicNames:
         self.known[topic_id] = name
         self._since[topic_id] = packet
 
-    def latest(self, count: int) -> list[tuple[str, str, int]]:
-        """The last `count` ids that were learned, oldest first, with their names and the packets that told them."""
+    def latest(self, count: int) -> list[Fact]:
+        """The last `count` names that were learned, oldest first."""
         ids = [*islice(reversed(self.known), count)][::-1]
-        return [(topic_id, self.known[topic_id], self._since[topic_id]) for topic_id in ids]
+        return [Fact("topic", topic_id, self.known[topic_id], self._since[topic_id]) for topic_id in ids]
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
         layout = self._registry.structure(name)

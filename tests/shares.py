@@ -165,18 +165,18 @@ def merged(parts: list[list[list[Event]]]) -> list[Event]:
     return [event for _, event in heapq.merge(*lines, key=lambda placed: placed[0])]
 
 
-def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, bool, int], Event]]:
-    """Each event with its place: packet, whether it belongs to the end of a connection, connection."""
-    places: list[tuple[int, bool, int]] = []
+def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, int, int], Event]]:
+    """Each event with its place: packet, whether before its messages, with them or at the end of a connection, connection."""
+    places: list[tuple[int, int, int]] = []
     ending: tuple[int, int] | None = None
     for event in reversed(events):
         packet, flow = _packet(event), _flow(event)
         if isinstance(event, (Closed, HalfClosed)):
             ending = packet, flow
-        elif not isinstance(event, (Weird, Exchange)) or ending != (packet, flow):
+        elif ending != (packet, flow) or not (isinstance(event, Weird) or getattr(event, "outcome", "") == "unanswered"):
             ending = None
-        places.append((packet, ending is not None, flow))
-    latest = (0, False, -1)
+        places.append((packet, 2 if ending else int(isinstance(event, (Message, Exchange))), flow))
+    latest = (0, 0, -1)
     for place, event in zip(reversed(places), events, strict=True):
         latest = max(latest, place)
         yield latest, event

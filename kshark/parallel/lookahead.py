@@ -16,6 +16,7 @@ from kshark.codec.paths import values
 from kshark.embedded import Embedding
 from kshark.embedded.companions import ordinary
 from kshark.exchange import ExchangeStage, FlowState
+from kshark.facts import Fact
 from kshark.model import Event, Exchange, Message
 from kshark.parallel.selective import LazyReader, SelectiveDecoders, records_of
 from kshark.pipeline import Options
@@ -29,12 +30,12 @@ Measure = Callable[[Message], tuple[int, ...]]
 class Context(NamedTuple):
     """What a worker is told before it decodes a batch.
 
-    The state of the batch's connections; the topic names (id, name, packet) that are new to this worker; whether NAMES_LIMIT was reported;
+    The state of the batch's connections; the topic names that are new to this worker; whether NAMES_LIMIT was reported;
     the widths of columns.
     """
 
     states: list[tuple[int, FlowState]]
-    names: list[tuple[str, str, int]]
+    names: list[Fact]
     told_full: bool
     widths: tuple[int, ...] | None
 

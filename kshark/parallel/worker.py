@@ -82,7 +82,7 @@ class Worker:
         embedding = self._back.embedding
         if embedding is not None:
             for name in context.names:
-                embedding.names.tell(*name)
+                embedding.names.tell(name.key, name.value, name.packet)
             embedding.told_full = context.told_full
         if context.widths is not None:
             self._renderer.widths(context.widths)

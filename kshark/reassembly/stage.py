@@ -55,9 +55,7 @@ class Reassembly:
             self._exact(segments, fast.after(failed), ends, out)
         self._clock_ns = int(segments.clock_ns[-1])
         self._packet = int(segments.packet[-1])
-        for pair, connection in list(self._holed.items()):
-            connection.expire(self._clock_ns, out)
-            self._settle(pair, connection)
+        self._expire(self._clock_ns, out)
         self._make_room(out)
         for item in out:
             if isinstance(item, Run):
@@ -74,6 +72,7 @@ class Reassembly:
     def close(self, end: Moment) -> list[Item]:
         """The capture ends there: holes become gaps, open connections are closed by it."""
         out: list[Item] = []
+        self._expire(end.clock_ns, out)
         for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
             connection.end("capture", *end, None, out)
             self._past.count(connection)
@@ -81,6 +80,12 @@ class Reassembly:
         self._holed.clear()
         self._past.close()
         return out
+
+    def _expire(self, clock_ns: int, out: list[Item]) -> None:
+        """Gives up the holes whose time has gone by."""
+        for pair, connection in list(self._holed.items()):
+            connection.expire(clock_ns, out)
+            self._settle(pair, connection)
 
     def _make_room(self, out: list[Item]) -> None:
         """Where too many bytes wait behind holes, the connections with the most of them wait no longer."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kshark.model import Event, PacketBatch
+from kshark.facts import Facts
+from kshark.model import Event, PacketBatch, Weird
 from kshark.parallel import segments
 from kshark.pipeline import Options
+from tests.copies import chosen, cut, merged, packets_of
 from tests.shared import CAPTURES
 from tests.shares import Told, as_one, capture_of, in_shares
 
@@ -38,9 +41,16 @@ def by_ports(keys: Any, shares: int) -> Any:
     return ((keys[4] & 0xFFFF) ^ (keys[4] >> 16 & 0xFFFF)).astype(np.int64) % shares
 
 
+def in_order(told: Told) -> list[tuple[str, ...]]:
+    """The events as plain values; what different connections come to with the capture's last packet has no order."""
+    last = max(event.packet for event in told.events)  # type: ignore[union-attr]
+    values = [(event.packet == last, plainly(event)) for event in told.events]  # type: ignore[union-attr]
+    return [value for at_end, value in values if not at_end] + sorted(value for at_end, value in values if at_end)
+
+
 def assert_same(one: Told, other: Told) -> None:
     assert sorted((one.rows - other.rows).elements())[:3] == sorted((other.rows - one.rows).elements())[:3] == []
-    assert [plainly(event) for event in other.events] == [plainly(event) for event in one.events]
+    assert in_order(other) == in_order(one)
     assert other.findings == one.findings
 
 
@@ -53,3 +63,38 @@ def test_what_is_shared_out_comes_to_the_same(name: str) -> None:
     for options in OPTIONS:
         edges = sorted(random.sample(range(1, last), min(5, last - 1)))
         assert_same(as_one(batches, options), in_shares(batches, options, edges, random.choice([1, 2, 3, 5, 16]), random))
+
+
+DAMAGED = ("share-restart", "share-loss", "adv-epochs", "tcp-hostile", "seed-messy", "security-sasl")
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_losses_copies_and_disorder_change_nothing_about_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "_share", by_ports)
+    random = Random(seed)
+    whole = packets_of(CAPTURES / f"{DAMAGED[seed % len(DAMAGED)]}.pcap")
+    begin = random.randrange(max(1, len(whole.number) - 3000))
+    rows = np.arange(begin, min(len(whole.number), begin + 3000))
+    chance = np.random.default_rng(seed)
+    match seed % 3:
+        case 0:
+            damaged = chosen(whole, rows[chance.random(len(rows)) > random.choice([0.01, 0.1, 0.3])])
+        case 1:
+            damaged = chosen(whole, rows[np.argsort(np.arange(len(rows)) + chance.integers(0, random.choice([3, 40]), len(rows)))])
+        case _:
+            damaged = merged(chosen(whole, rows), random.choice([1000, 5_000_000, -300_000_000]))
+    damaged = replace(damaged, number=np.arange(1, len(damaged.number) + 1))
+    edges = sorted(random.sample(range(1, len(damaged.number)), 5))
+    batches = [*cut(damaged, random.choice([50, 1000]))]
+    assert_same(as_one(batches, OPTIONS[seed % 2]), in_shares(batches, OPTIONS[seed % 2], edges, 5, random))
+
+
+def test_a_share_is_decoded_again_when_another_one_taught_what_it_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP on a port that only another share's connections show to be a broker's."""
+    monkeypatch.setattr(segments, "_share", by_ports)
+    batches = capture_of(CAPTURES / "tcp-hostile.pcap")
+    one = as_one(batches, OPTIONS[1])
+    assert "FOREIGN_PROTOCOL" in [event.code for event in one.events if isinstance(event, Weird)]
+    assert_same(one, in_shares(batches, OPTIONS[1], [500], 16, Random(1)))
+    monkeypatch.setattr(Facts, "changed", lambda *_: False)
+    assert in_order(in_shares(batches, OPTIONS[1], [500], 16, Random(1))) != in_order(one)
