@@ -93,7 +93,9 @@ def _common(block: Block) -> dict[str, pa.Array]:
     names = {name: _coded([getattr(where, name) for where in numbers], of_rows) for name in _NAMES}
     ts_ns = np.array(block.time_ns, np.int64)
     ts = pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"))
-    return {**names, "packet": pa.array(block.packet, pa.int64()), "ts": ts, "ts_ns": pa.array(ts_ns)}
+    packet = pa.array(block.packet, pa.int64())
+    exchange = packet if block.exchange is block.packet else pa.array(block.exchange, pa.int64())
+    return {**names, "packet": packet, "ts": ts, "ts_ns": pa.array(ts_ns), "exchange": exchange}
 
 
 def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.DictionaryArray:

@@ -58,16 +58,16 @@ _batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
 def add_produced(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
     """Adds the batches of a request to `record_batches`, and to `records` where asked for."""
-    _add(held, names, where, request, IN_REQUESTS[request.api_key])
+    _add(held, names, where, request, exchange, IN_REQUESTS[request.api_key])
 
 
 def add_fetched(held: Held, names: Names, where: Where, response: Message, exchange: Exchange) -> None:
     """The same for the batches of a response."""
-    _add(held, names, where, response, IN_RESPONSES[response.api_key])
+    _add(held, names, where, response, exchange, IN_RESPONSES[response.api_key])
 
 
-def _add(held: Held, names: Names, where: Where, message: Message, place: _Place) -> None:
-    here = (where, message.packet, message.time_ns, message.correlation_id)
+def _add(held: Held, names: Names, where: Where, message: Message, exchange: Exchange, place: _Place) -> None:
+    here = (where, message.packet, message.time_ns, (exchange.request or message).packet, message.correlation_id)
     batches = held.rows["record_batches"]
     for topic in getattr(message.body, place.topics, None) or ():
         topic_id = getattr(topic, "topic_id", None)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-#: A row: (where, packet, time in nanoseconds, then the cells of the table's own columns); UNSET is null too.
+#: A row: (where, packet, time in nanoseconds, exchange, then the cells of the table's own columns); UNSET is null too.
 Row = tuple[Any, ...]
 
 _encode_into = msgspec.json.Encoder().encode_into
@@ -62,18 +62,19 @@ Cells: TypeAlias = "Sequence[Any] | Texts | None"
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Rows of one table: `where`, `packet` and `time_ns` give the common columns, `own` are the table's own columns."""
+    """Rows of one table: `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own columns."""
 
     where: Sequence[Where]
     packet: Sequence[int]
     time_ns: Sequence[int]
+    exchange: Sequence[int | None]
     own: Sequence[Cells]
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Block:
         """Needs one row at least."""
-        where, packet, time_ns, *own = zip(*rows, strict=True)
-        return cls(where, packet, time_ns, own)
+        where, packet, time_ns, exchange, *own = zip(*rows, strict=True)
+        return cls(where, packet, time_ns, exchange, own)
 
     def __len__(self) -> int:
         return len(self.packet)
@@ -81,8 +82,8 @@ class Block:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """A tuple for each row in the order of the table's columns, null as None."""
         own = [[None] * len(self) if cells is None else cells for cells in self.own]
-        for where, packet, time_ns, *cells in zip(self.where, self.packet, self.time_ns, *own, strict=True):
-            common = (where.capture, where.flow_id, packet, where.broker, where.client, time_ns // 1000, time_ns)
+        for where, packet, time_ns, exchange, *cells in zip(self.where, self.packet, self.time_ns, self.exchange, *own, strict=True):
+            common = (where.capture, where.flow_id, packet, where.broker, where.client, time_ns // 1000, time_ns, exchange)
             yield common + tuple(map(_plain, cells))
 
 

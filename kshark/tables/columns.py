@@ -49,9 +49,14 @@ COMMON: Final = (
     Column("client", "string", "address:port"),
     Column("ts", "timestamp", "time of the packet, UTC, in microseconds"),
     Column("ts_ns", "bigint", "the same in nanoseconds since 1970"),
+    Column(
+        "exchange",
+        "bigint",
+        "packet of the request (of an orphan: the answer): with capture and flow_id it joins all tables; null: of no exchange",
+    ),
 )
 _MEMBER: Final = (Column("group_id", "string", ""), Column("member_id", "string", ""))
-_CORRELATION: Final = Column("correlation_id", "int", "with flow_id and packet: the message in `exchanges`")
+_CORRELATION: Final = Column("correlation_id", "int", "of the exchange; tells those apart whose requests came in one packet")
 _TOPIC: Final = (
     Column("topic_id", "string", "Kafka's 22 characters"),
     Column("topic", "string", "its name, where the capture told it before"),
@@ -266,6 +271,7 @@ _FINDINGS: Final = _table(
     Column("unknown_because", "string", ""),
     Column("client_id", "string", ""),
     Column("software", "string", "of the client"),
+    _CORRELATION,
 )
 
 TABLES: Final[dict[str, Table]] = {

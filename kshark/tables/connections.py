@@ -56,6 +56,7 @@ class Connection:
             self.now(),
             flow.first_packet,
             flow.first_time_ns,
+            None,
             node and node.node_id,
             node and node.listener,
             flow.software_name,

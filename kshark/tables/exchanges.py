@@ -74,7 +74,8 @@ def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
         _sparse([exchange.packet if exchange.outcome == "unanswered" else None for exchange in exchanges]),
         _sparse(after),
     ]
-    yield Block(where, [message.packet for message in first], [message.time_ns for message in first], own)
+    packets = [message.packet for message in first]
+    yield Block(where, packets, [message.time_ns for message in first], packets, own)
 
 
 def _sparse(cells: Sequence[Any]) -> Cells:

@@ -44,6 +44,7 @@ def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exch
         where,
         request.packet,
         request.time_ns,
+        request.packet,
         request.correlation_id,
         HEARTBEATS[request.api_key],
         getattr(asked, "group_id", None),
@@ -63,7 +64,7 @@ def add_share_state(held: Held, names: Names, where: Where, request: Message, ex
     """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the request."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
-    here = (where, request.packet, request.time_ns, request.correlation_id)
+    here = (where, request.packet, request.time_ns, request.packet, request.correlation_id)
     of_group = (SHARE_STATE[request.api_key], getattr(asked, "group_id", None))
     reads = request.api_key in _READS
     results = {

@@ -139,7 +139,7 @@ class Rows:
         elif connection.first_response is None and message.request_packet is not UNSET:
             connection.first_response = message.packet
         if message.correlation_id is UNSET:
-            self._held.rows["weirds"] += weirds.touched(connection.named(message), message)
+            self._held.rows["weirds"] += weirds.touched(connection.named(message), message, None)
 
     def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int) -> None:
         request, response = exchange.request, exchange.response
@@ -153,13 +153,13 @@ class Rows:
         held.exchanges.append((exchange, where, asked_at, position, after))
         if request is not None:
             if request.weird is not UNSET:
-                held.rows["weirds"] += weirds.touched(where, request)
+                held.rows["weirds"] += weirds.touched(where, request, first.packet)
             add = _OF_REQUEST.get(request.api_key)
             if add is not None:
                 add(held, names, where, request, exchange)
         if response is not None:
             if response.weird is not UNSET:
-                held.rows["weirds"] += weirds.touched(where, response)
+                held.rows["weirds"] += weirds.touched(where, response, first.packet)
             add = _OF_RESPONSE.get(response.api_key)
             if add is not None:
                 add(held, names, where, response, exchange)

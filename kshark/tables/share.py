@@ -24,6 +24,7 @@ def add(held: Held, names: Names, where: Where, request: Message, exchange: Exch
         where,
         request.packet,
         request.time_ns,
+        request.packet,
         request.correlation_id,
         request.api,
         request.version,
@@ -42,10 +43,10 @@ def add(held: Held, names: Names, where: Where, request: Message, exchange: Exch
     )
     held.rows["share_requests"].append(row)
     if topics:
-        place = (where, request.packet, request.time_ns, request.correlation_id, group_id, member_id)
+        place = (where, request.packet, request.time_ns, request.packet, request.correlation_id, group_id, member_id)
         held.rows["acknowledgements"] += _acknowledgements(place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH)
     if response is not None and request.api_key == SHARE_FETCH and (responses := getattr(answer, "responses", None)):
-        place = (where, response.packet, response.time_ns, response.correlation_id, group_id, member_id)
+        place = (where, response.packet, response.time_ns, request.packet, response.correlation_id, group_id, member_id)
         lock_timeout_ms = getattr(answer, "acquisition_lock_timeout_ms", None)
         held.rows["acquired"] += _acquired(place, responses, lock_timeout_ms, names)
 

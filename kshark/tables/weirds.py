@@ -15,12 +15,12 @@ from kshark.tables.connections import Connection
 _SENT_BY: Final = {"request": "client", "response": "broker"}
 
 
-def touched(where: Where, message: Message) -> Iterator[Row]:
-    """A row for each code of a message, and for a frame without a readable header."""
+def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Row]:
+    """A row for each code of a message; a frame without a readable header is of no `exchange`."""
     if isinstance(message.weird, UnsetType):
         return
     detail = "" if message.detail is UNSET else message.detail
-    place = (where, message.packet, message.time_ns)
+    place = (where, message.packet, message.time_ns, exchange)
     sent_by = _SENT_BY.get(message.kind)
     first = None if isinstance(message.packets, UnsetType) else message.packets[0]
     for code in message.weird:
@@ -33,6 +33,7 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
         connection.now(),
         gap.packet,
         gap.time_ns,
+        None,
         "reassembly",
         "STREAM_GAP",
         gap.reason,
@@ -48,11 +49,15 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
 
 
 def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
-    """`connection` is None if the weird belongs to none, or to one that has ended."""
+    """`connection` is None if the weird belongs to none, or to one that has ended.
+
+    What the exchange stage says of a request later begins with that request.
+    """
     return (
         where,
         weird.packet,
         weird.time_ns,
+        weird.first_packet if weird.stage == "exchange" else None,
         weird.stage,
         weird.code,
         weird.detail,
@@ -68,10 +73,13 @@ def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
 
 
 def finding_row(where: Where, finding: Finding) -> Row:
+    """A finding is of the last exchange of its connection that it rests on."""
+    about = next((one for one in reversed(finding.witness) if one.request_packet is not None and one.flow == finding.flow), None)
     return (
         where,
         finding.packet,
         finding.time_ns,
+        about and about.request_packet,
         finding.code,
         finding.rule,
         finding.severity,
@@ -88,4 +96,5 @@ def finding_row(where: Where, finding: Finding) -> Row:
         finding.unknown_because,
         finding.client_id,
         finding.software,
+        about and about.correlation_id,
     )

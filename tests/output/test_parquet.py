@@ -48,9 +48,9 @@ NOWHERE = Where("b.pcap", None, None, None)
 def rows_of(name: str) -> list[Row]:
     """A row with all cells, one with none, one with empty arrays, one of a body that lacks all fields, and the first again."""
     cells = [cell(column.type) for column in TABLES[name].columns[len(COMMON) :]]
-    full, null = (HERE, 3, CELLS["bigint"], *cells), (NOWHERE, 4, 1_999, *[None] * len(cells))
-    empty = (HERE, 5, -1, *[[] if isinstance(one, list) else UNSET for one in cells])
-    absent = (HERE, 5, -1, *[UNSET] * len(cells))
+    full, null = (HERE, 3, CELLS["bigint"], 3, *cells), (NOWHERE, 4, 1_999, None, *[None] * len(cells))
+    empty = (HERE, 5, -1, None, *[[] if isinstance(one, list) else UNSET for one in cells])
+    absent = (HERE, 5, -1, None, *[UNSET] * len(cells))
     return [full, null, empty, absent, full]
 
 
@@ -80,7 +80,7 @@ def test_structs_in_lists_keep_their_members() -> None:
     at = schema.names.index("witness")
     cells: list[Any] = [None] * (len(schema) - len(COMMON))
     cells[at - len(COMMON)] = witness
-    read = record_batch(schema, Block.of([(HERE, 1, 1, *cells)])).to_pylist()[0]["witness"]
+    read = record_batch(schema, Block.of([(HERE, 1, 1, 1, *cells)])).to_pylist()[0]["witness"]
     assert [tuple(each.values()) for each in read] == witness
 
 
@@ -89,7 +89,7 @@ def test_bodies_become_text_without_a_string_of_each() -> None:
     schema = arrow_schema(TABLES["exchanges"])
     cells: list[Any] = [None] * (len(schema) - len(COMMON))
     cells[schema.names.index("request_json") - len(COMMON)] = Texts(told)
-    block = Block([HERE] * 5, [1] * 5, [1] * 5, cells)
+    block = Block([HERE] * 5, [1] * 5, [1] * 5, [1] * 5, cells)
     texts = ['{"a":1}', None, '{"größe":"ß"}', None, "{}"]
     assert record_batch(schema, block).column("request_json").to_pylist() == texts
     assert list(Texts(told)) == texts

@@ -52,21 +52,23 @@ CHAPTER = Chapter(
                 base_timestamp=1_000, max_timestamp=1_007,
             ),
             of_batch(
-                9, 3, "orders", 4, topic_id=TOPIC, api="Fetch", base_offset=22, last_offset_delta=0, count=1, magic=2, codec="none",
+                9, 3, "orders", 4, exchange=8, topic_id=TOPIC, api="Fetch", base_offset=22, last_offset_delta=0, count=1, magic=2,
+                codec="none",
                 size_bytes=78, crc_ok=True, **PRODUCER, transactional=True, control=True, timestamp_type="log_append",
                 base_timestamp=2_000, max_timestamp=2_001,
             ),
             of_batch(
-                9, 3, "orders", 4, topic_id=TOPIC, api="Fetch", base_offset=23, last_offset_delta=0, count=1, magic=2, codec="none",
+                9, 3, "orders", 4, exchange=8, topic_id=TOPIC, api="Fetch", base_offset=23, last_offset_delta=0, count=1, magic=2,
+                codec="none",
                 size_bytes=69, crc_ok=False, **NOBODY, transactional=False, control=False, timestamp_type="create",
                 base_timestamp=3_000, max_timestamp=3_000,
             ),
             of_batch(
-                11, 4, "old", 1, api="Fetch", base_offset=30, count=1, magic=1, codec="none", size_bytes=36, crc_ok=True,
+                11, 4, "old", 1, exchange=10, api="Fetch", base_offset=30, count=1, magic=1, codec="none", size_bytes=36, crc_ok=True,
                 timestamp_type="create",
             ),
             of_batch(
-                13, 5, "snapped", 2, api="FetchSnapshot", base_offset=0, last_offset_delta=0, count=1, magic=2, codec="none",
+                13, 5, "snapped", 2, exchange=12, api="FetchSnapshot", base_offset=0, last_offset_delta=0, count=1, magic=2, codec="none",
                 size_bytes=69, crc_ok=True, **NOBODY, transactional=False, control=False, timestamp_type="create",
                 base_timestamp=5_000, max_timestamp=5_000,
             ),
@@ -75,19 +77,22 @@ CHAPTER = Chapter(
             of_batch(4, 1, "orders", 4, offset=0, timestamp=1_000, key=b"k", value=b"v", headers=[("h", b"1"), ("i", None)]),
             of_batch(4, 1, "orders", 4, offset=1, timestamp=1_007, value=b"", headers=[]),
             of_batch(
-                9, 3, "orders", 4, topic_id=TOPIC, offset=22, timestamp=2_001, key=b"\0\0\0\1", value=b"\0\0\0\0\0\5", headers=[]
+                9, 3, "orders", 4, exchange=8, topic_id=TOPIC, offset=22, timestamp=2_001, key=b"\0\0\0\1", value=b"\0\0\0\0\0\5",
+                headers=[]
             ),
-            of_batch(9, 3, "orders", 4, topic_id=TOPIC, offset=23, timestamp=3_000, key=b"x", headers=[]),
-            of_batch(11, 4, "old", 1, offset=30, timestamp=4_000, key=b"a", value=b"b"),
-            of_batch(13, 5, "snapped", 2, offset=0, timestamp=5_000, value=b"s", headers=[]),
+            of_batch(9, 3, "orders", 4, exchange=8, topic_id=TOPIC, offset=23, timestamp=3_000, key=b"x", headers=[]),
+            of_batch(11, 4, "old", 1, exchange=10, offset=30, timestamp=4_000, key=b"a", value=b"b"),
+            of_batch(13, 5, "snapped", 2, exchange=12, offset=0, timestamp=5_000, value=b"s", headers=[]),
         ],
         "weirds": [
             row(
-                9, stage="records", code="BATCH_CRC", detail="BATCH_CRC: batch at offset 23", kind="message", times=1, direction="broker",
+                9, exchange=8, stage="records", code="BATCH_CRC", detail="BATCH_CRC: batch at offset 23", kind="message", times=1,
+                direction="broker",
                 size_bytes=220, correlation_id=3,
             ),
             row(
-                11, stage="records", code="LEGACY_MAGIC", detail="LEGACY_MAGIC: batch at offset 30: magic 1", kind="message", times=1,
+                11, exchange=10, stage="records", code="LEGACY_MAGIC", detail="LEGACY_MAGIC: batch at offset 30: magic 1", kind="message",
+                times=1,
                 direction="broker", size_bytes=75, correlation_id=4,
             ),
         ],

@@ -35,7 +35,7 @@ def told() -> Story:
 FINDING = Finding(
     code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", time_ns=ns(11), packet=11, flow=0,
     broker="127.0.0.1:9092", client="10.0.0.1:50000", group_id="g", member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2,
-    cause="retry", witness=[Witness(0, 3, 9, 11), Witness(2, None, None, None, 12, "closed"), Witness(0, 6, 15, None)],
+    cause="retry", witness=[Witness(0, 6, 15, None), Witness(2, None, None, None, 12, "closed"), Witness(0, 3, 9, 11)],
     argument="because", unknown_because="gap",
     client_id="c1", software="demo 1.0",
 )  # fmt: skip
@@ -45,7 +45,7 @@ ELSEWHERE = Finding(
     broker="a:1", client="b:2", group_id=None, member_id=None, topic_id=None, partition=None, cause=None, witness=[], argument="",
     unknown_because=None,
 )  # fmt: skip
-NOWHERE = {"flow_id": None, "broker": None, "client": None}
+NOWHERE = {"flow_id": None, "broker": None, "client": None, "exchange": None}
 
 EMPTY_HEARTBEAT = '{{"group_id":"{}","generation_id":{},"member_id":"{}","group_instance_id":null}}'
 
@@ -115,7 +115,8 @@ CHAPTER = Chapter(
         ],
         "weirds": [
             row(
-                5, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field (none)", kind="message", times=1,
+                5, exchange=4, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field (none)", kind="message",
+                times=1,
                 direction="broker", size_bytes=13, correlation_id=1,
             ),
             row(
@@ -127,7 +128,8 @@ CHAPTER = Chapter(
                 correlation_id=4,
             ),
             row(
-                14, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1, direction="client", first_packet=9,
+                14, exchange=None, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1, direction="client",
+                first_packet=9,
                 last_packet=14, size_bytes=27, position=12,
             ),
             row(
@@ -135,7 +137,7 @@ CHAPTER = Chapter(
                 direction="client", size_bytes=22, correlation_id=5,
             ),
             row(
-                17, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15",
+                17, exchange=15, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15",
                 kind="event", times=1,
                 direction="client", first_packet=15, size_bytes=0, position=17,
             ),
@@ -147,7 +149,8 @@ CHAPTER = Chapter(
         ],
         "flows": [
             row(
-                1, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka", told=True,
+                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka",
+                told=True,
                 opened_by="client", half_closed_packet=16, half_closed_ts_ns=at(16), half_closed_by="client", half_closed_position=16,
                 first_request_packet=4, last_request_packet=15, first_response_packet=5, closed_packet=17, closed_ts_ns=at(17),
                 closed_by="client", ended="fin", last_packet=17, last_ts_ns=at(17), client_bytes=129, broker_bytes=90, gaps=1,
@@ -155,13 +158,15 @@ CHAPTER = Chapter(
         ],
         "findings": [
             row(
-                11, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", flow=0, group_id="g",
+                11, exchange=9, correlation_id=3, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client",
+                flow=0, group_id="g",
                 member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2, cause="retry",
-                witness=[(0, 3, 9, 11, None, None), (2, None, None, None, 12, "closed"), (0, 6, 15, None, None, None)],
+                witness=[(0, 6, 15, None, None, None), (2, None, None, None, 12, "closed"), (0, 3, 9, 11, None, None)],
                 argument="because", unknown_because="gap", client_id="c1", software="demo 1.0",
             ),
             row(
-                3, flow_id=None, broker="a:1", client="b:2", code="NO_RECOVERY", severity="note", verdict="note", blame="unknown", flow=5,
+                3, flow_id=None, exchange=None, broker="a:1", client="b:2", code="NO_RECOVERY", severity="note", verdict="note",
+                blame="unknown", flow=5,
                 witness=[], argument="",
             ),
         ],

@@ -91,8 +91,8 @@ CHAPTER = Chapter(
             request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[]),
         ],
         "acquired": [
-            acknowledged(13, 5, TOPIC, 0, first_offset=100, last_offset=104, delivery_count=1, lock_timeout_ms=15000),
-            acknowledged(13, 5, TOPIC, 1, first_offset=7, last_offset=7, delivery_count=3, lock_timeout_ms=15000),
+            acknowledged(13, 5, TOPIC, 0, exchange=12, first_offset=100, last_offset=104, delivery_count=1, lock_timeout_ms=15000),
+            acknowledged(13, 5, TOPIC, 1, exchange=12, first_offset=7, last_offset=7, delivery_count=3, lock_timeout_ms=15000),
         ],
         "acknowledgements": [
             acknowledged(14, 6, TOPIC, 0, first_offset=100, last_offset=102, types=[1], piggybacked=True, error_code=121),
@@ -102,13 +102,14 @@ CHAPTER = Chapter(
         ],
         "weirds": [
             row(
-                20, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with correlation id 8 in packet 18",
+                20, exchange=18, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with correlation id 8 in packet 18",
                 kind="event", times=1, direction="client", first_packet=18, size_bytes=0, position=24,
             ),
         ],
         "flows": [
             row(
-                1, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka", told=True,
+                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka",
+                told=True,
                 opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client", half_closed_position=23,
                 first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, closed_ts_ns=ns(20),
                 closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=600, broker_bytes=459, gaps=0,

@@ -74,10 +74,10 @@ def ns(packet: int) -> int:
 
 
 def row(packet: int, paused_ns: int = 0, **cells: Any) -> Cells:
-    """A row: the common columns of a row at that packet, these cells, and null in all columns that are not named."""
+    """A row at that packet, of an exchange whose request it carried: common columns, these cells, null where no cell is named."""
     time_ns = ns(packet) + paused_ns
     common = {"capture": CAPTURE, "flow_id": "talk:1", "packet": packet, "broker": BROKER, "client": CLIENT}
-    return {**common, "ts": time_ns // 1000, "ts_ns": time_ns, **cells}
+    return {**common, "ts": time_ns // 1000, "ts_ns": time_ns, "exchange": packet, **cells}
 
 
 def whole(table: str, cells: Cells) -> Cells:

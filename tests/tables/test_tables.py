@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshark.face import pages
-from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.face import analysed, pages
+from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 from kshark.pipeline import Options
 from kshark.tables import COMMON, TABLES, Rows
 from kshark.tables.captures import capture_names
@@ -28,7 +30,7 @@ from tests.thinning import events_of
 Tables = dict[str, list[dict[str, Any]]]
 
 
-def tables(happened: Iterable[Event], *, records: bool = False) -> Tables:
+def tables(happened: Iterable[Event | Finding], *, records: bool = False) -> Tables:
     """The rows of every table, by column name."""
     rows = Rows("talk", records=records)
     found: Tables = {name: [] for name in TABLES}
@@ -166,6 +168,50 @@ def test_a_topic_has_its_name_once_the_capture_told_it() -> None:
     names = {"1vK3aJYjTuqkp-t8-s45jw": "orders", "c-kSVc6hT1-UGTcyE6BeQQ": "cmp"}
     for table in ("acquired", "acknowledgements"):
         assert {(row["topic_id"], row["topic"]) for row in found[table]} == set(names.items()), table
+
+
+# -- the key
+
+
+def judged(name: str) -> Tables:
+    """The rows of a capture with its findings."""
+    told = [event for page in analysed(pages((CAPTURES / name,), Options(records="headers"))) for events in page for event in events]
+    return tables(told)
+
+
+def key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["flow_id"], row["exchange"]
+
+
+@pytest.mark.parametrize("name", ["adv-epochs.pcap", "share-loss.pcap", "share-restart.pcap", "produce-mix.pcap", "share-java-renew.pcap"])
+def test_one_key_joins_every_row_of_an_exchange_to_it(name: str) -> None:
+    found = judged(name)
+    exchanges = Counter(map(key, found["exchanges"]))
+    assert set(exchanges.values()) == {1}
+    for table, rows in found.items():
+        of_exchanges = [row for row in rows if row["exchange"] is not None]
+        assert {exchanges[key(row)] for row in of_exchanges} <= {1}
+        assert len(of_exchanges) == len(rows) or table in ("flows", "weirds", "findings")
+
+
+def test_requests_that_came_in_one_packet_are_told_apart_by_their_correlation_ids() -> None:
+    found = judged("adv-frames.pcap")
+    exchanges = Counter((*key(row), row["correlation_id"]) for row in found["exchanges"])
+    assert set(exchanges.values()) == {1}
+    assert len(set(map(key, found["exchanges"]))) < len(exchanges)
+    assert {exchanges[*key(row), row["correlation_id"]] for row in found["weirds"] if row["kind"] == "message" and row["exchange"]} == {1}
+
+
+@pytest.mark.parametrize("name", ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap"])
+def test_a_finding_joins_the_share_request_that_it_is_about(name: str) -> None:
+    found = judged(name)
+    requests = Counter(map(key, found["share_requests"]))
+    apis = {key(row): row["api_key"] for row in found["exchanges"]}
+    joined = [requests[key(row)] for row in found["findings"] if apis.get(key(row)) in (SHARE_FETCH, SHARE_ACKNOWLEDGE)]
+    assert set(joined) == {1}
+    assert len(joined) >= len(found["findings"]) - sum(row["code"] == "SESSION_NOT_CLOSED" for row in found["findings"])
+    causes = Counter(key(row) for row in found["findings"] if row["cause"] is not None)
+    assert {causes[key(row)] for row in found["share_requests"] if row["error_code"] in (122, 123)} == {1}
 
 
 # -- events
