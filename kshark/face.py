@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from kshark.analysis import Analyzer, in_packet_order
+from kshark.analysis import Analyzer, Told, in_packet_order
 from kshark.capture import open_captures
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
@@ -17,12 +17,12 @@ def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterat
     return Engine(options).pages(open_captures(list(paths)))
 
 
-def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[Finding]]]:
-    """Each page with the findings proved by then; at the end an empty one with those that the capture's end proves."""
-    analyzer = Analyzer()
+def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[Told]]]:
+    """Each page, and what the analysis tells by then: findings, share sessions, their requests; at the end the rest, with an empty page."""
+    analyzer = Analyzer(sessions=True, steps=True)
     for page in pages:
-        yield page, analyzer.page(page)
-    yield [], [*analyzer.close()]
+        yield page, [*analyzer.page(page), *analyzer.listed()]
+    yield [], [*analyzer.close(), *analyzer.listed()]
 
 
 def read(*paths: str | Path, records: bool = True, payload: bool = True, dissectors: Iterable[str | Path] = ()) -> Iterator[Message]:
@@ -40,4 +40,6 @@ def read(*paths: str | Path, records: bool = True, payload: bool = True, dissect
 
 def check(*paths: str | Path) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
-    yield from in_packet_order(finding for _, found in analysed(pages(paths, Options(records=False))) for finding in found)
+    analyzer = Analyzer()
+    found = [finding for page in pages(paths, Options(records=False)) for finding in analyzer.page(page)]
+    yield from in_packet_order([*found, *analyzer.close()])

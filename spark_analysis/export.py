@@ -65,8 +65,8 @@ def _writer(captures: Sequence[Sequence[str]], folder: Path, options: Options, r
 def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Options, records: bool) -> dict[str, int]:
     """One capture's part of every table."""
     tables, rows = TableFiles(folder, records=records, part=part), Rows(name, records=records)
-    for page, findings in analysed(pages(files, options)):
+    for page, told in analysed(pages(files, options)):
         tables.add(rows.page(page))
-        tables.add(rows.page(findings))
+        tables.add(rows.page(told))
     tables.add(rows.rest())
     return tables.close()

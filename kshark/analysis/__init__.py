@@ -3,7 +3,8 @@
 analyzer = Analyzer()
 for page in pages: found.extend(analyzer.page(page))
 found.extend(analyzer.close())
-analyzer.summary(), analyzer.sessions()
+analyzer.summary()
+sessions_of(analyzer.listed())  # of Analyzer(sessions=True)
 """
 
 from __future__ import annotations
@@ -11,7 +12,23 @@ from __future__ import annotations
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.findings import in_packet_order
 from kshark.analysis.judge import REASONS
-from kshark.analysis.listing import Closing, Moment, SessionStep, ShareSession
+from kshark.analysis.listing import Closing, Listed, ListedSession, ListedStep, Moment, SessionStep, ShareSession, Told, sessions_of
 from kshark.analysis.rules import RULES, Rule
 
-__all__ = ["APIS", "REASONS", "RULES", "Analyzer", "Closing", "Moment", "Rule", "SessionStep", "ShareSession", "in_packet_order"]
+__all__ = [
+    "APIS",
+    "REASONS",
+    "RULES",
+    "Analyzer",
+    "Closing",
+    "Listed",
+    "ListedSession",
+    "ListedStep",
+    "Moment",
+    "Rule",
+    "SessionStep",
+    "ShareSession",
+    "Told",
+    "in_packet_order",
+    "sessions_of",
+]

@@ -26,7 +26,7 @@ from kshark.analysis.connections import Connection, Connections
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
-from kshark.analysis.listing import Listing, ShareSession
+from kshark.analysis.listing import Listed, Listing
 from kshark.analysis.members import Member, Members
 from kshark.analysis.reading import answer_of, assignment_of, call_of, epoch_of, member_of, step_of
 from kshark.analysis.rules import BOOK, RuleBook
@@ -49,13 +49,14 @@ _Key = tuple[Broker, str | None, str | None]
 
 
 class Analyzer:
-    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; then `summary` and `sessions`.
+    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; `summary` counts.
 
-    `steps`: each session keeps a row for every request. `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
+    `sessions`, `steps`: what `listed` gives. `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
-    def __init__(self, *, steps: bool = False, exact: bool = False, book: RuleBook = BOOK) -> None:
-        self._with_steps = steps
+    def __init__(self, *, sessions: bool = False, steps: bool = False, exact: bool = False, book: RuleBook = BOOK) -> None:
+        self._listed: list[Listed] = []
+        self._list_sessions, self._list_steps = sessions, steps
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
@@ -68,7 +69,6 @@ class Analyzer:
         self._asked: dict[int, tuple[Message, Step, ShareSessionRunner]] = {}
         self._forgot = False
         self._tally = Tally()
-        self._sessions: list[tuple[int, ShareSession]] = []
         #: Events that are rare; those of each message are told apart in `page`.
         self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
             Opened: self._opened,
@@ -143,9 +143,11 @@ class Analyzer:
         """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
         return self._tally.summary()
 
-    def sessions(self) -> list[ShareSession]:
-        """Share sessions in the order in which they began; complete after `close`. The first limits.SESSIONS of them."""
-        return [session for _, session in sorted(self._sessions, key=lambda pair: pair[0])]
+    def listed(self) -> list[Listed]:
+        """Since the last time: share sessions that are over, and requests, in the order in which that became certain."""
+        listed = self._listed[:]
+        self._listed.clear()
+        return listed
 
     def _judged(self, verdicts: Sequence[Verdict]) -> list[Finding]:
         found = [finding_of(*verdict) for verdict in verdicts]
@@ -278,7 +280,8 @@ class Analyzer:
         member = self._members.of(step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers.append(broker)
-        listing = Listing(self._begun, steps=self._with_steps)
+        listed = self._listed
+        listing = Listing(self._begun, listed if self._list_sessions else None, listed if self._list_steps else None)
         self._runners[key] = ShareSessionRunner(self._book, SessionState(broker, member, self._clock), listing, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
             return ()
@@ -303,10 +306,8 @@ class Analyzer:
                 said += runner.close()
         return said
 
-    def _begun(self, packet: int, session: ShareSession) -> None:
+    def _begun(self) -> None:
         self._tally.sessions += 1
-        if len(self._sessions) < limits.SESSIONS:
-            self._sessions.append((packet, session))
 
 
 def _forgotten(step: Step) -> Verdict:

@@ -1,19 +1,21 @@
-"""Share sessions as `kshark sessions` shows them: when each was opened and how it ended, its requests counted."""
+"""Share sessions and their requests, listed: when one was opened and how it ended, which epoch was due with a request, what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kshark import limits
 from kshark.analysis.brokers import End
 from kshark.analysis.connections import Connection
 from kshark.analysis.releases import all_say
 from kshark.analysis.session_state import SessionState
 from kshark.analysis.situation import Situation
 from kshark.analysis.steps import ACCEPTED, FINAL, INVALID_EPOCH, REJECTED_EARLY, SESSION_NOT_FOUND, SUBSEQUENT, UNCLEAR, Kind, Reply, Step
+from kshark.model import Finding, Witness
 
 #: Causes of a refusal that end a session, in the words for how it ended.
 _HOW: Final = {
@@ -40,7 +42,10 @@ class Closing(msgspec.Struct):
 
 
 class SessionStep(msgspec.Struct):
-    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are possible."""
+    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are possible.
+
+    `cause`: of a refusal with 122 or 123, as in its finding.
+    """
 
     packet: int
     api: str
@@ -48,6 +53,7 @@ class SessionStep(msgspec.Struct):
     expected: int | list[int] | None
     error_code: int | None
     outcome: str
+    cause: str | None
 
 
 class ShareSession(msgspec.Struct):
@@ -72,29 +78,79 @@ class ShareSession(msgspec.Struct):
     steps: list[SessionStep] | UnsetType = UNSET
 
 
-class Listing:
-    """Of one (broker, group, member): names each session to `begun`, with its first packet, and goes on counting."""
+class ListedStep(msgspec.Struct, gc=False):
+    """A request in the order in which its session took it; `session` None: of none, as when it was refused before one was looked for.
 
-    def __init__(self, begun: Callable[[int, ShareSession], None], *, steps: bool = False) -> None:
+    `time_ns` is the request's, `end_ns` that of the exchange's last packet.
+    """
+
+    witness: Witness
+    time_ns: int
+    end_ns: int
+    broker: str
+    client: str
+    group_id: str | None
+    member_id: str | None
+    session: ShareSession | None
+    step: SessionStep
+
+
+class ListedSession(msgspec.Struct, gc=False):
+    """A session that is over, and where its first request stands."""
+
+    flow: int
+    packet: int
+    time_ns: int
+    client: str
+    session: ShareSession
+
+
+Listed = ListedStep | ListedSession
+#: All that the analysis has to tell.
+Told = Finding | Listed
+
+
+def sessions_of(listed: Iterable[Listed]) -> list[ShareSession]:
+    """Sessions in the order in which they began, each with the steps listed of it: the first limits.SESSIONS of those that are over."""
+    begun: list[ListedSession] = []
+    for one in listed:
+        if isinstance(one, ListedSession):
+            if len(begun) < limits.SESSIONS:
+                begun.append(one)
+        elif (session := one.session) is not None:
+            if isinstance(session.steps, UnsetType):
+                session.steps = []
+            session.steps.append(one.step)
+    return [one.session for one in sorted(begun, key=lambda one: one.packet)]
+
+
+class Listing:
+    """Of one (broker, group, member): tells `begun` of each session, and adds it to `sessions` when it is over, its requests to `steps`."""
+
+    def __init__(self, begun: Callable[[], None], sessions: list[Listed] | None, steps: list[Listed] | None) -> None:
         self._begun = begun
-        self._with_steps = steps
+        self._over = sessions
+        self._steps = steps
         self._current: ShareSession | None = None
+        self._first: ListedSession | None = None
         self._clients: set[int] = set()
         self._sessions = 0
         #: The opening connection's end: the session's too, unless it is used again.
         self._ending: Closing | None = None
 
-    def step(self, now: Situation) -> None:
+    def step(self, now: Situation, cause: str | None) -> None:
+        """Takes a request; `cause`: why it was refused."""
         step = now.step
         opens = step.opens and _may_open(step)
         if opens:
             self._finish(self._unasked(now.session, step.packet) or Closing(step.end, step.end_ns, "reopened"))
-        if self._current is None and not opens and (step.reply is REJECTED_EARLY or not step.is_named):
+        nowhere = self._current is None and not opens and (step.reply is REJECTED_EARLY or not step.is_named)
+        session = None if nowhere else self._current or self._begin(step, opened=opens)
+        if self._steps is not None:
+            self._steps.append(_listed(step, session, _row(now, cause)))
+        if session is None:
             return
-        session = self._current or self._begin(step, opened=opens)
         self._add(session, step)
-        if session.steps is not UNSET:
-            session.steps.append(_row(now))
         if step.kind is FINAL and step.is_counted:
             session.closed = Closing(step.end, step.end_ns, "final_epoch")
         elif step.reply is SESSION_NOT_FOUND and session.closed is None and session.accepted:
@@ -103,10 +159,12 @@ class Listing:
             self._ending = None
 
     def count(self, step: Step) -> bool:
-        """Takes a request accepted behind another on its connection, if that shows in the session's numbers alone; says whether it does."""
+        """Takes the request that was due, accepted behind another on its connection; says whether there is a session to count it in."""
         session = self._current
-        if session is None or self._with_steps:
+        if session is None:
             return False
+        if self._steps is not None:
+            self._steps.append(_listed(step, session, SessionStep(step.packet, step.api, step.epoch, step.epoch, 0, "advanced", None)))
         session.requests += 1
         session.accepted += 1
         session.last_epoch = step.epoch
@@ -148,9 +206,10 @@ class Listing:
             accepted=0,
             rejected={},
             connections=0,
-            steps=[] if self._with_steps else UNSET,
         )
-        self._begun(step.packet, self._current)
+        if self._over is not None:
+            self._first = ListedSession(step.connection.flow.id, step.packet, step.time_ns, step.connection.client, self._current)
+        self._begun()
         return self._current
 
     def _add(self, session: ShareSession, step: Step) -> None:
@@ -166,8 +225,12 @@ class Listing:
 
     def _finish(self, closed: Closing | None) -> None:
         session, self._current = self._current, None
-        if session is not None and session.closed is None and (session.accepted or session.opened):
+        if session is None:
+            return
+        if session.closed is None and (session.accepted or session.opened):
             session.closed = closed
+        if self._over is not None and self._first is not None:
+            self._over.append(self._first)
 
 
 def _may_open(step: Step) -> bool:
@@ -180,11 +243,16 @@ def _found_by(now: Situation) -> Closing | None:
     return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
 
 
-def _row(now: Situation) -> SessionStep:
+def _listed(step: Step, session: ShareSession | None, row: SessionStep) -> ListedStep:
+    flow = step.connection.flow
+    return ListedStep(step.witness, step.time_ns, step.end_ns, flow.broker, flow.client, step.group_id, step.member_id, session, row)
+
+
+def _row(now: Situation, cause: str | None) -> SessionStep:
     step, expected = now.step, sorted({state.due for state in now.met}) if now.met is not None else None
     error = step.answer.error if step.answer is not None else None
     shown = None if expected is None else expected[0] if len(expected) == 1 else expected
-    return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now))
+    return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now), cause)
 
 
 def _outcome(now: Situation) -> str:

@@ -182,15 +182,18 @@ class ShareSessionRunner:
 
     def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
         now = situation(self.state, step, later)
+        cause = None
         if step.refused:
-            self._say(self._explain(now), said)
+            explained = self._explain(now)
+            cause = explained.argument.cause
+            self._say(explained, said)
         for rule, check in self._book.remarks[step.kind, step.reply]:
             argument = check.look(now)
             if argument is not None:
                 judgement = judge(argument, now, accuses=rule.accuses)
                 if judgement.verdict in (None, *rule.verdicts):  # an unknown that could only be a note is not worth a word
                     self._say(Verdict(rule, argument, judgement), said)
-        self.listing.step(now)
+        self.listing.step(now, cause)
         conclude(now)
 
     def _explain(self, now: Situation) -> Verdict:

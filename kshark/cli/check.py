@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import APIS, Analyzer, ShareSession, in_packet_order
+from kshark.analysis import APIS, Analyzer, ShareSession, in_packet_order, sessions_of
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.shown import Resting, add_filter, filtered
@@ -76,9 +76,9 @@ class Checked(NamedTuple):
 class Checking:
     """A check of one capture: takes its pages."""
 
-    def __init__(self, args: Namespace, *, named: bool | None = None) -> None:
+    def __init__(self, args: Namespace, *, named: bool | None = None, sessions: bool = False) -> None:
         self._chosen = selection(args)
-        self._analyzer = Analyzer()
+        self._analyzer = Analyzer(sessions=sessions)
         self._found: list[Finding] = []
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
@@ -100,8 +100,8 @@ class Checking:
         return Checked(self._found, dict(self._analyzer.summary()), topics)
 
     def sessions(self) -> list[ShareSession]:
-        """All that were seen; complete after `close`."""
-        return self._analyzer.sessions()
+        """Those that are over, after `close` all, where they were asked for."""
+        return sessions_of(self._analyzer.listed())
 
 
 def _check(source: Source, args: Namespace, sink: Sink) -> Tally:

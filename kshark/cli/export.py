@@ -11,7 +11,6 @@ from kshark.cli.shown import Resting, add_filter, display_filter
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.face import analysed
-from kshark.model import Finding
 from kshark.output.units import counted
 from kshark.pipeline import Options
 from kshark.records import Opening
@@ -32,7 +31,10 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
     )
-    add_filter(parser, "only exchanges with a message that passes, and findings that rest on one; all connections and their gaps")
+    add_filter(
+        parser,
+        "only exchanges with a message that passes, and findings that rest on one; all connections, their gaps, and all share sessions",
+    )
     add_payload(parser)
     add_jobs(parser)
 
@@ -68,11 +70,7 @@ def run(args: Namespace) -> int:
 def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
     writer.begin()
     resting = Resting(args)
-
-    def shows(finding: Finding) -> bool:
-        return source.shows(finding) and resting.shows(finding)
-
-    for page, findings in analysed(source):
+    for page, told in analysed(source):
         writer.page(filter(source.shows, page) if args.since else page)
         resting.add(page)
-        writer.findings(filter(shows, findings))
+        writer.page(resting.shown(filter(source.shows, told) if args.since else told))

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kshark.analysis import APIS, Analyzer
+from kshark.analysis import APIS, Analyzer, Told
 from kshark.cli.apis import registry
 from kshark.cli.shown import Resting, display_filter
 from kshark.cli.source import Source, is_shown, print_notes
-from kshark.model import Event, Finding
+from kshark.model import Event
 from kshark.output.notes import Notes
 from kshark.parallel import Forwarded, Forwarder, Receiver, WorkerPool, pipelined
 from kshark.pipeline import Back, Options
@@ -70,11 +70,11 @@ def checked(source: Source, args: Namespace, checking: Callable[[Namespace], Che
 
 
 class _Batch(NamedTuple):
-    """A batch of the capture with this index, and the findings proved meanwhile; `forwarded` None: the capture ends."""
+    """A batch of the capture with this index, and what the analysis told meanwhile; `forwarded` None: the capture ends."""
 
     capture: int
     forwarded: Forwarded | None
-    findings: list[Finding]
+    told: list[Told]
     begin_ns: int
 
 
@@ -100,7 +100,7 @@ class _Exporting:
             self._notes.add(page)
             self._resting.add(page)
             self._writer.page(event for event in page if is_shown(event, batch.begin_ns))
-        self._writer.findings(filter(self._resting.shows, batch.findings))
+        self._writer.page(self._resting.shown(batch.told))
         return self._notes if batch.forwarded is None else self._notes.messages
 
     def _begin(self, capture: int) -> None:
@@ -133,11 +133,11 @@ def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
 
 def _batches(captures: Iterable[Source], args: Namespace) -> Iterator[_Batch | None]:
     for index, source in enumerate(captures):
-        forwarder, analyzer = Forwarder(), Analyzer()
+        forwarder, analyzer = Forwarder(), Analyzer(sessions=True, steps=True)
         back = Back(Options(records=False, bodies=APIS), registry(args))
         for events in source.framed():
             forwarded = forwarder.pack(events)
             found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
-            yield _Batch(index, forwarded, [*filter(source.shows, found)], source.begin_ns)
-        yield _Batch(index, None, [*filter(source.shows, analyzer.close())], source.begin_ns)
+            yield _Batch(index, forwarded, [*filter(source.shows, (*found, *analyzer.listed()))], source.begin_ns)
+        yield _Batch(index, None, [*filter(source.shows, (*analyzer.close(), *analyzer.listed()))], source.begin_ns)
     yield None

@@ -75,7 +75,7 @@ def run(args: Namespace) -> int:
 
 def _collected(name: str, source: Source, args: Namespace, file: FindingsFile, sink: Sink) -> tuple[Collected, Origin, Tally]:
     """Counts one capture, writes its findings and prints its verdict."""
-    checking, collector = Checking(args, named=True), Collector(name, registry(args))
+    checking, collector = Checking(args, named=True, sessions=True), Collector(name, registry(args))
     file.begin(name)
     for page in source:
         checking.page(page)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import UNSET
 
-from kshark.analysis import APIS, Analyzer, ShareSession
+from kshark.analysis import APIS, Analyzer, Listed, ShareSession, sessions_of
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import Packets, add_filter, display_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
@@ -44,14 +44,19 @@ def run(args: Namespace) -> int:
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
     wanted, passed = display_filter(args), Packets()
-    analyzer = Analyzer(steps=args.verbose or wanted is not None)
-    for page in source:
-        analyzer.page(page)  # findings are `kshark check`'s
-        for event in page:
-            if wanted is not None and isinstance(event, Exchange) and event.request is not None and wanted.takes(event):
-                passed.add(event.request.packet)
-    analyzer.close()
-    sessions = [session for session in analyzer.sessions() if session.closed is None or source.tells(session.closed.time_ns)]
+
+    def listed() -> Iterator[Listed]:
+        analyzer = Analyzer(sessions=True, steps=args.verbose or wanted is not None)
+        for page in source:
+            analyzer.page(page)  # findings are `kshark check`'s
+            for event in page:
+                if wanted is not None and isinstance(event, Exchange) and event.request is not None and wanted.takes(event):
+                    passed.add(event.request.packet)
+            yield from analyzer.listed()
+        analyzer.close()
+        yield from analyzer.listed()
+
+    sessions = [session for session in sessions_of(listed()) if session.closed is None or source.tells(session.closed.time_ns)]
     if wanted is not None:
         sessions = list(_of_steps(sessions, passed, shown=args.verbose))
     if args.format == "json":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from kshark.analysis import ListedSession, Told
 from kshark.cli.apis import registry
 from kshark.model import Closed, Event, Exchange, Finding, Message
 from kshark.pipeline import Options
@@ -83,7 +84,7 @@ class Packets:
 
 
 class Resting:
-    """Findings that rest on a message that passes; every finding, where there is no filter."""
+    """Findings, and requests of share sessions, that rest on a message that passes; all of them, where there is no filter."""
 
     def __init__(self, args: Namespace) -> None:
         self._wanted = display_filter(args)
@@ -105,12 +106,17 @@ class Resting:
                 if type(event) is Message:
                     self.passes(event)
 
-    def shows(self, finding: Finding) -> bool:
-        """Whether a message that the finding rests on has passed."""
-        if self._wanted is None:
+    def shown(self, told: Iterable[Told]) -> Iterable[Told]:
+        """What of this is shown."""
+        return told if self._wanted is None else (one for one in told if self.shows(one))
+
+    def shows(self, told: Told) -> bool:
+        """Whether a message that it rests on has passed; sessions are shown as connections are."""
+        if self._wanted is None or isinstance(told, ListedSession):
             return True
-        witness = [packet for each in finding.witness for packet in (each.request_packet, each.response_packet) if packet is not None]
-        return any(map(self._packets.has, witness or [finding.packet]))
+        exchanges, else_packet = (told.witness, told.packet) if isinstance(told, Finding) else ([told.witness], told.step.packet)
+        packets = [packet for each in exchanges for packet in (each.request_packet, each.response_packet) if packet is not None]
+        return any(map(self._packets.has, packets or [else_packet]))
 
 
 def only_passing(wanted: Filter, page: Iterable[Event], connections: set[int]) -> Iterator[Event]:

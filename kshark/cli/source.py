@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from kshark.analysis import ListedSession, ListedStep, Told
 from kshark.capture.captures import expand, open_captures
 from kshark.cli.apis import registry
 from kshark.cli.parser import ports
@@ -48,7 +49,7 @@ class Source:
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
 
-    def shows(self, what: Event | Finding) -> bool:
+    def shows(self, what: Event | Told) -> bool:
         """Whether it happened behind `--since`; openings and closings of connections are always told."""
         return is_shown(what, self.begin_ns)
 
@@ -104,16 +105,20 @@ class Source:
         return page
 
 
-def is_shown(what: Event | Finding, begin_ns: int) -> bool:
-    """Whether it happened from then on; openings and closings of connections are always told."""
-    return not isinstance(what, (Message, Exchange, Weird, Gap, Finding)) or _time_of(what) >= begin_ns
-
-
-def _time_of(what: Message | Exchange | Weird | Gap | Finding) -> int:
-    if isinstance(what, Exchange):
-        last = what.response or what.request
-        return last.time_ns if last is not None else 0
-    return what.time_ns
+def is_shown(what: Event | Told, begin_ns: int) -> bool:
+    """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had ended."""
+    match what:
+        case Message() | Weird() | Gap() | Finding():
+            return what.time_ns >= begin_ns
+        case Exchange():
+            last = what.response or what.request
+            return last is not None and last.time_ns >= begin_ns
+        case ListedStep():
+            return what.end_ns >= begin_ns
+        case ListedSession():
+            return what.session.closed is None or what.session.closed.time_ns >= begin_ns
+        case _:
+            return True
 
 
 class Progress:

@@ -19,8 +19,9 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from kshark import __version__
+from kshark.analysis import Told
 from kshark.errors import UsageError
-from kshark.model import Event, Finding
+from kshark.model import Event
 from kshark.tables import COMMON, TABLES, Block, Column, Rows, Table
 from kshark.tables.blocks import Cells, Texts
 from kshark.tables.captures import capture_names
@@ -270,16 +271,11 @@ class ParquetWriter:
         """The next capture's events follow."""
         self._rows.begin(next(self._names))
 
-    def feed(self, event: Event | Finding) -> None:
+    def feed(self, event: Event | Told) -> None:
         self.page((event,))
 
-    def page(self, events: Iterable[Event | Finding]) -> None:
+    def page(self, events: Iterable[Event | Told]) -> None:
         self._files.add(self._rows.page(events))
-
-    def findings(self, findings: Iterable[Finding]) -> None:
-        """One by one: how many findings come at once is chance and must not decide where a block ends."""
-        for finding in findings:
-            self.page((finding,))
 
     def close(self) -> dict[str, int]:
         """Ends the files and writes the manifest; gives the number of rows of each table."""

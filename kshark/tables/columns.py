@@ -56,6 +56,8 @@ COMMON: Final = (
     ),
 )
 _MEMBER: Final = (Column("group_id", "string", ""), Column("member_id", "string", ""))
+_SESSION_KEY: Final = Column("session_key", "bigint", "hash of broker, group and member")
+_SESSION: Final = Column("session", "int", "number of the share session, from 1 for each session_key")
 _CORRELATION: Final = Column("correlation_id", "int", "of the exchange; tells those apart whose requests came in one packet")
 _TOPIC: Final = (
     Column("topic_id", "string", "Kafka's 22 characters"),
@@ -108,7 +110,7 @@ _SHARE_REQUESTS: Final = _table(
     Column("api", "string", ""),
     Column("api_version", "smallint", ""),
     *_MEMBER,
-    Column("session_key", "bigint", "hash of broker, group and member"),
+    _SESSION_KEY,
     Column("epoch", "int", "0 opens a share session, -1 closes it"),
     Column("outcome", "string", "answered, unanswered"),
     Column("error_code", "smallint", "of the response as a whole"),
@@ -141,6 +143,40 @@ _ACKNOWLEDGEMENTS: Final = _table(
     Column("types", "array<int>", "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset"),
     Column("piggybacked", "boolean", "came with a ShareFetch"),
     Column("error_code", "smallint", "of the partition in the response; null: the response does not name it"),
+)
+
+_SESSIONS: Final = _table(
+    "sessions",
+    "share session (kshark sessions); packet, time and connection are those of its first request",
+    *_MEMBER,
+    _SESSION_KEY,
+    _SESSION,
+    Column("opened_packet", "bigint", "of the answer that accepted epoch 0; null: not seen"),
+    Column("opened_ts_ns", "bigint", ""),
+    Column("closed_packet", "bigint", "with which it ended, or was last known to be there; null: there was no session at all"),
+    Column("closed_ts_ns", "bigint", ""),
+    Column("ended", "string", "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows"),
+    Column("first_epoch", "int", ""),
+    Column("last_epoch", "int", ""),
+    Column("requests", "bigint", ""),
+    Column("accepted", "bigint", "requests"),
+    Column("rejected", "array<struct<error_code: smallint, requests: bigint>>", "requests with an error, by its code"),
+    Column("connections", "int", "on which its requests came"),
+)
+
+_STEPS: Final = _table(
+    "steps",
+    "ShareFetch or ShareAcknowledge as its session took it (kshark sessions -V)",
+    _CORRELATION,
+    Column("api", "string", ""),
+    *_MEMBER,
+    _SESSION_KEY,
+    _SESSION,
+    Column("epoch", "int", "0 opens a share session, -1 closes it"),
+    Column("expected", "array<int>", "what the broker may have expected, 0: there was no session; null: not known"),
+    Column("error_code", "smallint", "of the response as a whole"),
+    Column("outcome", "string", "opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered"),
+    Column("cause", "string", "why it was refused with 122 or 123, as in its finding"),
 )
 
 _HEARTBEATS: Final = _table(
@@ -281,6 +317,8 @@ TABLES: Final[dict[str, Table]] = {
         _SHARE_REQUESTS,
         _ACQUIRED,
         _ACKNOWLEDGEMENTS,
+        _SESSIONS,
+        _STEPS,
         _HEARTBEATS,
         _SHARE_STATE,
         _RECORD_BATCHES,

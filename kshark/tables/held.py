@@ -36,8 +36,11 @@ class Held:
         if len(self.exchanges) >= ROWS or (self.with_records and self.opened) or self._long():
             yield from self._exchanges()
         for name, rows in self.rows.items():
-            if len(rows) >= ROWS or (name == "records" and _bytes(rows) >= BYTES):
+            if name == "records" and (len(rows) >= ROWS or _bytes(rows) >= BYTES):
                 yield name, _block(rows)
+            while len(rows) >= ROWS:  # exactly so many: how many come at once is chance and must not decide where a block ends
+                yield name, Block.of(rows[:ROWS])
+                del rows[:ROWS]
 
     def rest(self) -> Iterator[tuple[str, Block]]:
         """All other rows, as blocks."""

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark.analysis import ListedSession, ListedStep, Told
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.connections import Connection
 from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.sessions import session_row, step_row
 
 #: A table's name and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
@@ -31,7 +33,7 @@ _OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batch
 
 
 class Rows:
-    """Rows of captures, one after the other: takes what the engine gives, in its order, and findings wherever they come.
+    """Rows of captures, one after the other: takes what the engine gives, in its order, and what the analysis tells wherever it comes.
 
     `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of one event. A row of
     an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row for each record too; `wanted`: which
@@ -51,6 +53,8 @@ class Rows:
             Gap: self._gap,
             Weird: self._weird,
             Finding: self._finding,
+            ListedStep: self._step,
+            ListedSession: self._session,
         }
         self.begin(capture)
 
@@ -61,12 +65,12 @@ class Rows:
         self._connections: dict[int, Connection] = {}
         self._first_packets = array("q")
 
-    def feed(self, event: Event | Finding) -> Iterator[Named]:
+    def feed(self, event: Event | Told) -> Iterator[Named]:
         for name, block in (*self.page((event,)), *self.rest()):
             for row in block.rows():
                 yield name, row
 
-    def page(self, events: Iterable[Event | Finding]) -> Iterator[tuple[str, Block]]:
+    def page(self, events: Iterable[Event | Told]) -> Iterator[tuple[str, Block]]:
         """Tables' names and blocks of their rows."""
         connections, held, silent = self._connections, self._held, self.names.silent
         for event in events:
@@ -164,7 +168,7 @@ class Rows:
             if add is not None:
                 add(held, names, where, response, exchange)
 
-    # -- weirds and findings
+    # -- weirds
 
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)
@@ -175,6 +179,18 @@ class Rows:
         where = self._where(-1 if weird.flow is None else weird.flow, None, None) if connection is None else connection.now()
         self._held.rows["weirds"].append(weirds.weird_row(where, connection, weird))
 
+    # -- what the analysis tells
+
     def _finding(self, finding: Finding) -> None:
         where = self._where(finding.flow, finding.broker, finding.client)
         self._held.rows["findings"].append(weirds.finding_row(where, finding))
+
+    def _step(self, listed: ListedStep) -> None:
+        flow = listed.witness.flow
+        connection = self._connections.get(flow)
+        where = (connection and connection.where) or self._where(flow, listed.broker, listed.client)
+        self._held.rows["steps"].append(step_row(where, listed))
+
+    def _session(self, listed: ListedSession) -> None:
+        where = self._where(listed.flow, listed.session.broker, listed.client)
+        self._held.rows["sessions"].append(session_row(where, listed))

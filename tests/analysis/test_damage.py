@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kshark.analysis import REASONS, Analyzer
+from kshark.analysis import REASONS, Analyzer, sessions_of
 from kshark.model import Closed, Exchange, HalfClosed, Message, Opened
 from kshark.output.catalogue import CODES
 from tests.analysis.talks import broker_refuses, opened
@@ -64,9 +64,9 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
     whole = events(talk_of_all_kinds())
     kinds = (Message, Exchange, Opened, HalfClosed, Closed)
     keep = data.draw(st.lists(st.integers(0, 2), min_size=len(whole), max_size=len(whole)))
-    analyzer = Analyzer(steps=True)
+    analyzer = Analyzer(sessions=True, steps=True)
     for event, times in zip(whole, keep, strict=True):
         for _ in range(times if isinstance(event, kinds) else 1):
             list(analyzer.feed(event))
     list(analyzer.close())
-    assert analyzer.summary()["sessions"] == len(analyzer.sessions())
+    assert analyzer.summary()["sessions"] == len(sessions_of(analyzer.listed()))

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kshark.analysis import Analyzer, ShareSession, session
+from kshark.analysis import Analyzer, Listed, session
 from kshark.analysis.fast_path import advance
 from kshark.analysis.session_state import SessionState
 from kshark.analysis.steps import Step
@@ -21,18 +21,18 @@ from tests.thinning import Whole, events_of, removals
 SHARING = sorted(path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "share-")) and path.stat().st_size < 800_000)
 
 
-def said(happened: list[Event], *, exact: bool) -> tuple[list[Finding], dict[str, object], list[ShareSession]]:
-    analyzer = Analyzer(exact=exact)
+def said(happened: list[Event], *, exact: bool) -> tuple[list[Finding], dict[str, object], list[Listed]]:
+    analyzer = Analyzer(sessions=True, steps=True, exact=exact)
     found = analyzer.page(happened)
     found += analyzer.close()
-    return found, analyzer.summary(), analyzer.sessions()
+    return found, analyzer.summary(), analyzer.listed()
 
 
-def said_one_by_one(happened: list[Event]) -> tuple[list[Finding], dict[str, object], list[ShareSession]]:
-    analyzer = Analyzer()
+def said_one_by_one(happened: list[Event]) -> tuple[list[Finding], dict[str, object], list[Listed]]:
+    analyzer = Analyzer(sessions=True, steps=True)
     found = [finding for event in happened for finding in analyzer.feed(event)]
     found += analyzer.close()
-    return found, analyzer.summary(), analyzer.sessions()
+    return found, analyzer.summary(), analyzer.listed()
 
 
 def fast_paths(happened: list[Event], monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kshark.analysis import Analyzer, Closing, Moment, ShareSession
+from kshark.analysis import Analyzer, Closing, Moment, ShareSession, sessions_of
 from tests.analysis.talks import broker_closes, broker_refuses, opened
 from tests.conversation import (
     BROKER,
@@ -20,11 +20,11 @@ from tests.conversation import (
 
 
 def sessions(talk: Conversation | Thinned, *, steps: bool = False) -> list[ShareSession]:
-    analyzer = Analyzer(steps=steps)
+    analyzer = Analyzer(sessions=True, steps=steps)
     for event in events(talk):
         list(analyzer.feed(event))
     list(analyzer.close())
-    return analyzer.sessions()
+    return sessions_of(analyzer.listed())
 
 
 def how(talk: Conversation | Thinned) -> list[str | None]:

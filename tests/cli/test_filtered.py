@@ -126,6 +126,8 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     requests = sorted(line["request_packet"] for line in answers)
     assert sorted(column("exchanges", "request_packet")) == requests
     assert sorted(column("share_requests", "packet")) == requests
+    assert sorted(column("steps", "packet")) == requests
+    assert len(column("sessions", "packet")) == len(kshark("sessions", EPOCHS, "-T", "json").json)
     assert set(column("acknowledgements", "packet")) <= set(requests)
     findings = kshark("check", EPOCHS, "-T", "json", "-Y", REFUSED).json[:-1]
     assert sorted(column("findings", "code")) == sorted(finding["code"] for finding in findings)
@@ -156,3 +158,15 @@ def test_the_tests_that_are_explained_are_filters(kshark: Run) -> None:
     assert len(tests) > 9
     for test in (*tests, lines[at].partition("'")[2].rstrip("'")):
         assert kshark("read", EPOCHS, "-q", "-Y", test).err == ""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_export_of_a_period_holds_its_requests_and_the_sessions_that_were_there(kshark: Run, tmp_path: Path, jobs: int) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    kshark("export", RESTART, "-o", tmp_path, "--since", "+20s", "--jobs", jobs)
+    rows = {table: parquet.read_table(tmp_path / table).to_pylist() for table in ("sessions", "steps", "exchanges")}
+    told = kshark("sessions", RESTART, "-T", "json", "--since", "+20s").json
+    assert 0 < len(told) < len(kshark("sessions", RESTART, "-T", "json").json)
+    assert sorted(row["opened_packet"] for row in rows["sessions"]) == sorted(session["opened"]["packet"] for session in told)
+    shared = [row["packet"] for row in rows["exchanges"] if row["api"] in ("ShareFetch", "ShareAcknowledge")]
+    assert sorted(row["packet"] for row in rows["steps"]) == sorted(shared)

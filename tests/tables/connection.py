@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshark.analysis import Closing, ListedSession, ListedStep, Moment, SessionStep, ShareSession
 from kshark.model import Finding, Weird, Witness
-from tests.tables.story import STEP_NS, Cells, Chapter, Story, ns
+from tests.tables.story import BROKER, CLIENT, STEP_NS, Cells, Chapter, Story, ns
 from tests.tables.story import row as row_at
 
 PAUSE_NS = 2_000_000_000
@@ -32,6 +33,10 @@ def told() -> Story:
     return story
 
 
+def at(packet: int) -> int:
+    return ns(packet) + (PAUSE_NS if packet > BEFORE else 0)
+
+
 FINDING = Finding(
     code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", time_ns=ns(11), packet=11, flow=0,
     broker="127.0.0.1:9092", client="10.0.0.1:50000", group_id="g", member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2,
@@ -45,13 +50,41 @@ ELSEWHERE = Finding(
     broker="a:1", client="b:2", group_id=None, member_id=None, topic_id=None, partition=None, cause=None, witness=[], argument="",
     unknown_because=None,
 )  # fmt: skip
+SESSION = ShareSession(
+    "127.0.0.1:9093", "g", "m", 2, Moment(5, ns(5)), Closing(11, ns(11), "broker_restart"), 1, 7, 9, 4, {"123": 3, "42": 2}, 6
+)
+#: blake2b, 8 bytes, of the session's address (not its requests') or "a:1", "g" and "m", as signed numbers (by hashlib, once).
+SESSION_KEY, OTHER_KEY = 5957469872887161615, -5158439837663174099
+STEPS = (
+    ListedStep(
+        Witness(0, 3, 9, 11),
+        ns(9),
+        ns(11),
+        BROKER,
+        CLIENT,
+        "g",
+        "m",
+        SESSION,
+        SessionStep(9, "ShareFetch", 7, [2, 3], 123, "wrong epoch", "stale"),
+    ),
+    ListedStep(
+        Witness(0, 6, 15, None),
+        at(15),
+        at(15),
+        BROKER,
+        CLIENT,
+        "g",
+        "m",
+        SESSION,
+        SessionStep(15, "ShareFetch", -1, 0, None, "unanswered", None),
+    ),
+    ListedStep(
+        Witness(5, 7, 3, 4), ns(3), ns(4), "a:1", "b:2", "g", "m", None, SessionStep(3, "ShareAcknowledge", 0, None, 42, "refused", None)
+    ),
+)
 NOWHERE = {"flow_id": None, "broker": None, "client": None, "exchange": None}
 
 EMPTY_HEARTBEAT = '{{"group_id":"{}","generation_id":{},"member_id":"{}","group_instance_id":null}}'
-
-
-def at(packet: int) -> int:
-    return ns(packet) + (PAUSE_NS if packet > BEFORE else 0)
 
 
 def row(packet: int, **cells: Any) -> Cells:
@@ -156,6 +189,27 @@ CHAPTER = Chapter(
                 closed_by="client", ended="fin", last_packet=17, last_ts_ns=at(17), client_bytes=129, broker_bytes=90, gaps=1,
             ),
         ],
+        "steps": [
+            row(
+                9, correlation_id=3, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, epoch=7,
+                expected=[2, 3], error_code=123, outcome="wrong epoch", cause="stale",
+            ),
+            row(
+                15, correlation_id=6, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, epoch=-1,
+                expected=[0], outcome="unanswered",
+            ),
+            row(
+                3, flow_id=None, broker="a:1", client="b:2", correlation_id=7, api="ShareAcknowledge", group_id="g", member_id="m",
+                session_key=OTHER_KEY, epoch=0, error_code=42, outcome="refused",
+            ),
+        ],
+        "sessions": [
+            row(
+                4, broker="127.0.0.1:9093", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, opened_packet=5,
+                opened_ts_ns=ns(5), closed_packet=11, closed_ts_ns=ns(11), ended="broker_restart", first_epoch=1, last_epoch=7, requests=9,
+                accepted=4, rejected=[(123, 3), (42, 2)], connections=6,
+            ),
+        ],
         "findings": [
             row(
                 11, exchange=9, correlation_id=3, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client",
@@ -171,5 +225,8 @@ CHAPTER = Chapter(
             ),
         ],
     },
-    (Weird("CAPTURE_CUT", "capture", 18, at(18), "inside a packet", size=4), FINDING, ELSEWHERE),
+    (
+        Weird("CAPTURE_CUT", "capture", 18, at(18), "inside a packet", size=4), FINDING, ELSEWHERE, *STEPS,
+        ListedSession(0, 4, ns(4), CLIENT, SESSION),
+    ),
 )  # fmt: skip

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from struct import pack
 from typing import Any
 
-from kshark.model import Event, Finding, Weird
+from kshark.analysis import Told
+from kshark.model import Event, Weird
 from kshark.pipeline import Engine, Options
 from kshark.tables import TABLES
 from tests.embedding import request_frame, response_frame
@@ -65,7 +66,7 @@ class Chapter:
 
     told: Callable[[], Story]
     rows: dict[str, list[Cells]]
-    beside: tuple[Weird | Finding, ...] = ()
+    beside: tuple[Weird | Told, ...] = ()
 
 
 def ns(packet: int) -> int:
