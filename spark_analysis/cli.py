@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from kshark.cli.parser import Parser, add_format, close_to
 from kshark.errors import Error, UnreadableInput, UsageError
+from spark_analysis.progress import shown
+from spark_analysis.session import need_pyspark, open_session
+from spark_analysis.settings import pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +28,6 @@ EXAMPLES: Final = {
     "check": ("kshark-spark check tables/", "kshark-spark check a.pcap b.pcap -T json", "kshark-spark check captures/ --each"),
     "export": ("kshark-spark export captures/ --each -o tables", "kshark-spark export a.pcap -o tables --master spark://host:7077"),
 }
-LOCAL: Final = "local[*]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
             raise
-        print(f"kshark-spark: Spark stopped: {str(error).strip().splitlines()[0][:300]}", file=sys.stderr)
+        from spark_analysis.failures import sentence
+
+        print(f"kshark-spark: {sentence(error)}", file=sys.stderr)
         return 2
 
 
@@ -64,6 +68,7 @@ def _run(words: Sequence[str]) -> int:
             return 0
         case [command, *rest] if command in COMMANDS:
             args = _parser(command).parse(rest)
+            need_pyspark()
             return _check(args) if command == "check" else _export(args)
         case [other, *_]:
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
@@ -75,7 +80,8 @@ def _parser(command: str) -> Parser:
     parser.prog = f"kshark-spark {command}"
     parser.add_argument("paths", nargs="+", metavar="PATH", help="captures: pcap or pcapng files, folders of them; or one folder of tables")
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
-    parser.add_argument("--master", default=LOCAL, metavar="URL", help=f"where Spark runs ({LOCAL}: on this machine)")
+    parser.add_argument("--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's, as spark-submit takes it")
     parser.add_argument("-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only")
     if command == "check":
         from kshark.cli.check import add_selection
@@ -86,6 +92,10 @@ def _parser(command: str) -> Parser:
         parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
         parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
     return parser
+
+
+def _session(args: Namespace) -> SparkSession:
+    return open_session(args.master, pairs(args.conf))
 
 
 # -- check
@@ -116,7 +126,6 @@ def _check(args: Namespace) -> int:
 def _checked(args: Namespace) -> dict[str, Checked]:
     """What was found in each capture, by the name it is shown with."""
     from spark_analysis.check import check
-    from spark_analysis.session import open_session
 
     folder = _tables(args.paths)
     if folder is not None:
@@ -124,11 +133,14 @@ def _checked(args: Namespace) -> dict[str, Checked]:
         from spark_analysis.tables import exported
 
         names = [capture["name"] for capture in read_manifest(folder)["captures"]]
-        spark = open_session(args.master)
-        return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")
+        spark = _session(args)
+        with shown(spark):
+            return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")
     captures = _captures(args)
     named = args.format == "text"
-    found = _decoded(open_session(args.master), [[os.path.abspath(file) for file in files] for files in captures], named=named)
+    spark = _session(args)
+    with shown(spark):
+        found = _decoded(spark, [[os.path.abspath(file) for file in files] for files in captures], named=named)
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
@@ -159,16 +171,16 @@ def _export(args: Namespace) -> int:
     from kshark.output.units import counted
     from kshark.pipeline import Options
     from spark_analysis.export import export
-    from spark_analysis.session import open_session
 
     if args.folder is None:
         raise UsageError("no folder given for the tables; name one with -o DIR")
     if _tables(args.paths) is not None:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
     captures = [[os.path.abspath(file) for file in files] for files in _captures(args)]
-    spark = open_session(args.master)
+    spark = _session(args)
     options = Options(records=args.records or "headers", embedded=True)
-    rows = export(spark, captures, Path(args.folder).absolute(), options, records=args.records)
+    with shown(spark):
+        rows = export(spark, captures, Path(args.folder).absolute(), options, records=args.records)
     if not args.quiet:
         print(f"kshark-spark: {counted(sum(rows.values()), 'row')} in {args.folder}", file=sys.stderr)
     return 0

@@ -1,69 +1,97 @@
-"""The Spark session: quiet, in UTC, on this machine unless told otherwise."""
+"""The Spark session: on this machine unless told otherwise, quiet, in UTC."""
 
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import sys
 import tempfile
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kshark.errors import UsageError
+from spark_analysis.failures import first_line
 from spark_analysis.java import MISSING, find_java
+from spark_analysis.master import LOCAL, check, is_connect, is_here
+from spark_analysis.settings import all_settings, given, submitted
+from spark_analysis.shipping import packed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c and pyarrow.
-PACKAGES: Final = ("kshark", "dissectors", "spark_analysis")
-
-_SETTINGS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "FATAL",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-}
-#: On one machine nothing listens outside it; the JVM's quick compiler alone and one thread for garbage take a third off a short job.
-_LOCAL_SETTINGS: Final = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-}
+_NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
 
 
-def open_session(master: str, **settings: str) -> SparkSession:
-    """A session on `master`. Raises kshark.UsageError, with the next step, where pyspark or Java is missing."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise UsageError("pyspark is not installed; pip install 'kshark[spark]'") from None
+def need_pyspark() -> None:
+    """Raises kshark.UsageError, with the next step, where there is none."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise UsageError(_NO_PYSPARK)
+
+
+def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on `master`; without one where spark-submit or spark-defaults.conf say, else on this machine. `settings` go before theirs.
+
+    Raises kshark.UsageError, with the next step, where pyspark or Java is missing, or nothing answers at the master.
+    """
+    need_pyspark()
+    outside = {} if master is not None and is_connect(master) else given()
+    where = master or outside.get("spark.master", LOCAL)
+    check(where)
+    if is_connect(where):
+        return _connected(where, settings or {})
+    if not submitted():
+        _prepare_java()
+    if is_here(where):
+        # workers would start the first python3 of PATH, which need not have pyarrow
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("kshark").master(where)
+    session = _opened(builder, where, all_settings(where, outside, settings or {}))
+    if not is_here(where):
+        session.addArtifacts(str(packed()), pyfile=True)
+    return session
+
+
+def _prepare_java() -> None:
     java = find_java()
     if java is None:
         raise UsageError(MISSING)
     os.environ["JAVA_HOME"] = str(java.home)
-    local = master.startswith("local")
-    if local:
-        # workers would start the first python3 of PATH, which need not have pyarrow
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName("kshark").master(master)
-    for name, value in {**_SETTINGS, **(_LOCAL_SETTINGS if local else {}), **settings}.items():
+
+
+def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of a Spark Connect server; only settings of SQL can be changed there."""
+    from pyspark.sql import SparkSession
+
+    settings = {"spark.sql.session.timeZone": "UTC", **settings}
+    fixed = [name for name in settings if not name.startswith("spark.sql.")]
+    if fixed:
+        raise UsageError(f"{fixed[0]} cannot be changed through Spark Connect; set it where the server is started")
+    try:
+        builder = SparkSession.builder.remote(url)
+    except ImportError as error:
+        raise UsageError(f"Spark Connect needs more packages ({first_line(error)}); pip install 'kshark[connect]'") from None
+    session = _opened(builder, url, settings)
+    session.addArtifacts(str(packed()), pyfile=True)
+    return session
+
+
+def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSession:
+    for name, value in settings.items():
         builder = builder.config(name, value)
     with _chatter() as log:
         try:
-            session = builder.getOrCreate()
+            session: SparkSession = builder.getOrCreate()
+        except ImportError as error:
+            raise UsageError(f"Spark needs more packages ({first_line(error)}); pip install 'kshark[spark]'") from None
         except Exception as error:
-            raise UsageError(f"no Spark session on {master}: {_first_line(error)} (its log: {log})") from None
+            raise UsageError(f"no Spark session on {where}: {first_line(error)} (its log: {log})") from None
     atexit.register(log.unlink, missing_ok=True)
-    if not local:
-        session.addArtifacts(str(packed()), pyfile=True)
     return session
 
 
@@ -79,21 +107,3 @@ def _chatter() -> Iterator[Path]:
         os.dup2(own, 2)
         os.close(own)
         os.close(handle)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:200] or type(error).__name__
-
-
-def packed() -> Path:
-    """kshark and its dissectors as a zip file, for workers on other machines."""
-    import kshark
-
-    root = Path(kshark.__file__).resolve().parent.parent
-    folder = Path(tempfile.mkdtemp(prefix="kshark-"))
-    target = folder / "kshark.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in PACKAGES:
-            for path in sorted((root / package).rglob("*.py")):
-                archive.write(path, path.relative_to(root))
-    return target

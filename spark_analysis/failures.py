@@ -1,0 +1,61 @@
+"""Why Spark stopped, in one sentence with the next step: its own messages are pages long and begin with somebody else's name."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: What Spark's message holds, and what that means. The first that is found counts; `{0}` is what the pattern caught.
+_CAUSES: Final = (
+    (
+        r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|kshark|dissectors|spark_analysis)",
+        "a worker's Python has no {0}; install kshark there, or name a Python that has it: --conf spark.pyspark.python=PATH",
+    ),
+    (
+        r"(?i)Python in worker has different version[^\d]*([\d.]+)",
+        "a worker runs another Python ({0}) than this one; name the same: --conf spark.pyspark.python=PATH",
+    ),
+    (
+        r"No space left on device",
+        "no space is left on a worker's disk; name a roomier one: --conf spark.local.dir=DIR, or SPARK_LOCAL_DIRS where workers start",
+    ),
+    (
+        r"(?i)Cannot run program \"([^\"]+)\"",
+        "a worker could not start {0}; name a Python that it has: --conf spark.pyspark.python=PATH",
+    ),
+    (
+        r"(?i)OutOfMemoryError|exit code:? 137|exitCode 137|signal 9|SIGKILL|Container killed by YARN|memory limits",
+        "a worker ran out of memory; give each more (--conf spark.executor.memory=4g, on one machine spark.driver.memory) or fewer cores",
+    ),
+    (
+        r"(?i)Python worker exited unexpectedly|ExecutorLostFailure|executor \S+ (?:lost|exited)|Worker lost",
+        "a worker was killed and its work could not be done again (out of memory, or its machine went away); "
+        "give workers more memory or use fewer cores: --conf spark.executor.memory=4g, --master local[2]",
+    ),
+    (
+        r"(?i)All masters are unresponsive|Failed to connect to (?:master )?([^\s:]+:\d+)",
+        "the Spark master went away; is it still running?",
+    ),
+    (
+        r"(?i)UNAUTHENTICATED|StatusCode\.UNAVAILABLE|failed to connect to all addresses",
+        "the Spark Connect server does not answer any more",
+    ),
+    (
+        r"(?i)Answer from Java side is empty|Error while sending or receiving|Connection refused.*py4j|Py4JNetworkError",
+        "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g",
+    ),
+)
+
+
+def sentence(error: BaseException) -> str:
+    """What happened and what to do: the known cause, else the first line of what Spark says."""
+    text = f"{type(error).__name__}: {error}"
+    for pattern, meaning in _CAUSES:
+        found = re.search(pattern, text)
+        if found is not None:
+            return meaning.format(*(part or "" for part in found.groups()))
+    return f"Spark stopped: {first_line(error)}"
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0][:300] or type(error).__name__

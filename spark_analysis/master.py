@@ -1,0 +1,61 @@
+"""Where Spark runs: the URL of `--master`, checked before a JVM is started, since Spark tries a wrong one for minutes."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Final
+
+from kshark.errors import UsageError
+
+LOCAL: Final = "local[*]"
+#: What each kind of master looks like, and what is told to who misspells it.
+_KINDS: Final = {
+    "local[N]": r"local(\[(\*|\d+)(,\s*\d+)?\])?",
+    "local-cluster[WORKERS,CORES,MB]": r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]",
+    "spark://HOST:PORT": r"spark://[^/:,]+:\d+(,[^/:,]+:\d+)*",
+    "yarn": r"yarn",
+    "k8s://https://HOST:PORT": r"k8s://\S+",
+    "sc://HOST:PORT": r"sc://[^/:]+(:\d+)?(/\S*)?",
+}
+#: Ports where nothing answers within this time are not there.
+_PATIENCE_S: Final = 3.0
+_CONNECT_PORT: Final = 15002
+
+
+def is_here(master: str) -> bool:
+    """Whether its workers are threads and processes of this program, with its Python and its files."""
+    return re.fullmatch(_KINDS["local[N]"], master) is not None
+
+
+def is_connect(master: str) -> bool:
+    """Whether it is a Spark Connect server: no JVM is needed here."""
+    return master.startswith("sc://")
+
+
+def check(master: str) -> None:
+    """Raises UsageError for a URL of no known kind, and for a host and port where nothing answers."""
+    if not any(re.fullmatch(pattern, master) for pattern in _KINDS.values()):
+        raise UsageError(f'"{master}" is no Spark master; it is one of {", ".join(_KINDS)}')
+    ends = _ends(master)
+    if ends and not any(_answers(host, port) for host, port in ends):
+        raise UsageError(f"nothing answers at {master}; is Spark running there? Without --master kshark uses this machine")
+
+
+def _ends(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports that one can knock at."""
+    if master.startswith("spark://"):
+        pairs = [end.rsplit(":", 1) for end in master.removeprefix("spark://").split(",")]
+        return [(host, int(port)) for host, port in pairs]
+    if is_connect(master):
+        host, _, port = master.removeprefix("sc://").partition("/")[0].partition(":")
+        return [(host, int(port or _CONNECT_PORT))]
+    return []
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), _PATIENCE_S).close()
+    except OSError:
+        return False
+    return True

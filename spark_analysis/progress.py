@@ -1,0 +1,53 @@
+"""How far Spark is, on a terminal: tasks done of those known by now. Nothing is written where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_EVERY_S: Final = 0.3
+_CLEARED: Final = "\r\x1b[K"
+
+
+@contextmanager
+def shown(spark: SparkSession, screen: TextIO | None = None) -> Iterator[None]:
+    """While Spark works, one line on a terminal that tells how far it is; it is gone in the end."""
+    screen = screen or sys.stderr
+    context = getattr(spark, "_sc", None)  # none behind Spark Connect
+    if not screen.isatty() or context is None:
+        yield
+        return
+    over = Event()
+    thread = Thread(target=_watch, args=(context.statusTracker(), screen, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        screen.write(_CLEARED)
+        screen.flush()
+
+
+def _watch(tracker: Any, screen: TextIO, over: Event) -> None:
+    while not over.wait(_EVERY_S):
+        line = told(tracker)
+        if line:
+            screen.write(f"{_CLEARED}kshark-spark: {line}")
+            screen.flush()
+
+
+def told(tracker: Any) -> str:
+    """The stages at work: their tasks done, running and in all."""
+    stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
+    if not stages:
+        return ""
+    done, tasks = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    running = sum(stage.numActiveTasks for stage in stages)
+    return f"stage {max(stage.stageId for stage in stages) + 1}: {done} of {tasks} tasks done, {running} running"

@@ -1,0 +1,155 @@
+"""Where Spark runs and with which settings; what is told when it cannot."""
+
+from __future__ import annotations
+
+import io
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import spark_analysis.cli
+from kshark.errors import UsageError
+from spark_analysis.failures import sentence
+from spark_analysis.master import check, is_connect, is_here
+from spark_analysis.progress import shown, told
+from spark_analysis.settings import all_settings, given, pairs
+from spark_analysis.shipping import packed
+
+# -- masters
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[2]", "local[*]", "local[4, 3]", "local-cluster[2,1,1024]", "yarn", "k8s://https://h:6443"]
+)
+def test_masters_that_need_no_knock(master: str) -> None:
+    check(master)
+    assert is_here(master) == (master in ("local", "local[2]", "local[*]", "local[4, 3]"))
+
+
+@pytest.mark.parametrize("master", ["locl[2]", "spark:/host:7077", "spark://host", "mesos://h:5050", "local[two]", ""])
+def test_a_misspelt_master_is_told_what_masters_look_like(master: str) -> None:
+    with pytest.raises(UsageError, match=r"is no Spark master; it is one of local\[N\]"):
+        check(master)
+
+
+def test_nobody_waits_for_a_master_that_is_not_there() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        for url in (f"spark://127.0.0.1:{port}", f"sc://127.0.0.1:{port}/;token=x"):
+            with pytest.raises(UsageError, match=f"nothing answers at {url}; is Spark running there"):
+                check(url)
+        listening.listen()
+        check(f"spark://127.0.0.1:{port}")
+        check(f"spark://no-such-host.invalid:7077,127.0.0.1:{port}")
+    assert is_connect("sc://h:15002")
+    assert not is_here("local-cluster[2,1,1024]")
+
+
+# -- settings
+
+
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    return tmp_path / "spark-defaults.conf"
+
+
+def test_what_is_asked_goes_before_the_defaults_file_and_that_before_ours(outside: Path) -> None:
+    outside.write_text("# ours\n\nspark.master  spark://h:7077\nspark.log.level=WARN\nspark.executor.memory\t2g\nalone\n")
+    known = given()
+    assert known == {"spark.master": "spark://h:7077", "spark.log.level": "WARN", "spark.executor.memory": "2g"}
+    settings = all_settings("spark://h:7077", known, {"spark.executor.memory": "4g"})
+    assert settings["spark.executor.memory"] == "4g"
+    assert "spark.log.level" not in settings
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert "spark.driver.host" not in settings
+
+
+def test_only_on_this_machine_nothing_listens_outside_it(outside: Path) -> None:
+    assert given() == {}
+    assert all_settings("local[2]", {}, {})["spark.driver.host"] == "127.0.0.1"
+
+
+def test_conf_is_pairs() -> None:
+    assert pairs(["spark.a=1", "spark.b=x=y"]) == {"spark.a": "1", "spark.b": "x=y"}
+    for wrong in ("spark.a", "a=1"):
+        with pytest.raises(UsageError, match=f'--conf takes spark.NAME=VALUE, not "{wrong}"'):
+            pairs([wrong])
+
+
+# -- failures
+
+
+@pytest.mark.parametrize(
+    ("said", "told_so"),
+    [
+        ("PythonException: ... ModuleNotFoundError: No module named 'pyarrow'", "a worker's Python has no pyarrow; install kshark there"),
+        ("java.io.IOException: No space left on device", "no space is left on a worker's disk"),
+        ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", "a worker was killed"),
+        ("SparkException: Python worker exited unexpectedly (crashed)", "a worker was killed"),
+        ("Container killed by YARN for exceeding memory limits", "a worker ran out of memory"),
+        ('Cannot run program "python3.13": error=2', "a worker could not start python3.13"),
+        ("Answer from Java side is empty", "Spark's own process ended"),
+        ("All masters are unresponsive! Giving up.", "the Spark master went away"),
+        ("something new\nat org.apache.spark", "Spark stopped: something new"),
+    ],
+)
+def test_spark_s_own_words_become_a_sentence_with_the_next_step(said: str, told_so: str) -> None:
+    assert sentence(RuntimeError(said)).startswith(told_so)
+
+
+def test_without_pyspark_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert spark_analysis.cli.main(["check", "a.pcap"]) == 2
+    assert capsys.readouterr().err == "kshark-spark: pyspark is not installed; pip install 'kshark[spark]'\n"
+
+
+# -- progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def stage(number: int, done: int, running: int, tasks: int) -> SimpleNamespace:
+    return SimpleNamespace(stageId=number, numCompletedTasks=done, numActiveTasks=running, numTasks=tasks)
+
+
+class Tracker:
+    def __init__(self, *stages: SimpleNamespace) -> None:
+        self.stages = {each.stageId: each for each in stages}
+
+    def getActiveStageIds(self) -> list[int]:
+        return [*self.stages, 99]
+
+    def getStageInfo(self, number: int) -> SimpleNamespace | None:
+        return self.stages.get(number)
+
+
+def test_progress_is_tasks_of_the_stages_at_work() -> None:
+    assert told(Tracker(stage(2, 3, 2, 10), stage(4, 0, 1, 5))) == "stage 5: 3 of 15 tasks done, 3 running"
+    assert told(Tracker()) == ""
+
+
+def test_progress_is_for_terminals() -> None:
+    spark = SimpleNamespace(_sc=SimpleNamespace(statusTracker=Tracker))
+    nobody = io.StringIO()
+    with shown(spark, nobody):  # type: ignore[arg-type]
+        pass
+    assert nobody.getvalue() == ""
+    screen = Terminal()
+    with shown(spark, screen):  # type: ignore[arg-type]
+        pass
+    assert screen.getvalue() == "\r\x1b[K"
+
+
+def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
+    import zipfile
+
+    names = set(zipfile.ZipFile(packed()).namelist())
+    assert {"kshark/pipeline.py", "dissectors/index.py", "spark_analysis/cli.py"} <= names
