@@ -8,6 +8,7 @@ from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, St
 from kshark.analysis.brokers import End
 from kshark.analysis.connections import Connection
 from kshark.analysis.machines import SESSION
+from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.releases import all_say
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import REPEATS
@@ -68,8 +69,8 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     ended = _ended_by(now, "old_connection_closed")
     if ended is None:
         return None
-    killed = next((state for state in now.met or () if state.due == now.step.epoch and state.opening is not None), None)
-    opening = None if killed is None else killed.opening
+    met = [state for state in now.met or () if state.due != ABSENT]
+    opening = met[0].opening if met and all(state.due == now.step.epoch for state in met) else None
     if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
         return _argument(now, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, now.step.end))

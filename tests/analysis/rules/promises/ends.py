@@ -122,6 +122,22 @@ def an_old_connection_may_have_killed_a_session() -> Said:
 
 
 @promise
+def an_old_connection_kills_a_session_whose_epoch_may_have_been_used() -> Said:
+    """The request before it had no answer: whether it was counted cannot be told, so the epoch may be an old one."""
+    talk = Conversation(release="4.1")
+    b, opening = reopened(talk)
+    lost = b.on(talk.connection())
+    lost.share_fetch(1)
+    lost.connection.reset()
+    killed = b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    b.share_fetch(0).answered()
+    return talk, [
+        note("SESSION_REOPEN", opening),
+        note("SESSION_KILLED_BY_OLD_CONNECTION", killed, cause="old_connection_closed"),
+    ]
+
+
+@promise
 def an_old_connection_kills_a_session_that_is_to_be_closed() -> Said:
     """Of a closing epoch nobody can tell for which session it was meant."""
     talk = Conversation(release="4.1")
