@@ -92,7 +92,7 @@ class Reading:
                 segments, _ = timed("link", link.feed, item)
                 found = [] if segments is None else timed("framing", _listed, framing.feed, segments, link.ends)
                 self._show(found, exchange, embedding, out.write, count_records)
-            self._show(timed("framing", _listed, framing.close), exchange, embedding, out.write, count_records)
+            self._show(timed("framing", _listed, framing.close, link.end), exchange, embedding, out.write, count_records)
         return self
 
     def _show(self, found: list[Any], exchange: ExchangeStage, embedding: Embedding, write: Callable[[bytes], int], count: bool) -> None:

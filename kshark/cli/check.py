@@ -12,7 +12,8 @@ from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, ShareSession, in_packet_order, sessions_of
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
-from kshark.cli.shown import Resting, add_filter, filtered
+from kshark.cli.resting import Resting
+from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message

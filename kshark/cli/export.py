@@ -7,7 +7,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
-from kshark.cli.shown import Resting, add_filter, display_filter
+from kshark.cli.resting import Resting
+from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.face import analysed

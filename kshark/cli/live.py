@@ -13,7 +13,8 @@ from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_selection, selection, show, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
-from kshark.cli.shown import Resting, add_filter, filtered
+from kshark.cli.resting import Resting
+from kshark.cli.shown import add_filter, filtered
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames

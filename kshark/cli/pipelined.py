@@ -13,7 +13,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kshark.analysis import APIS, Analyzer, Told
 from kshark.cli.apis import registry
-from kshark.cli.shown import Resting, display_filter
+from kshark.cli.resting import Resting
+from kshark.cli.shown import display_filter
 from kshark.cli.source import Source, is_shown, print_notes
 from kshark.model import Event
 from kshark.output.notes import Notes

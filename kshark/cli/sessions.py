@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from kshark.analysis import APIS, Analyzer, Listed, ShareSession, sessions_of
 from kshark.cli.parser import Parser, add_captures, add_format
-from kshark.cli.shown import Packets, add_filter, display_filter, filtered
+from kshark.cli.resting import Packets
+from kshark.cli.shown import add_filter, display_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
 from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line

@@ -9,20 +9,22 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kshark.analysis import ListedSession, ListedStep, Told
 from kshark.capture.captures import expand, open_captures
 from kshark.cli.apis import registry
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
-from kshark.model import Event, Exchange, Finding, Gap, Message, PacketBatch, Weird
+from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
 from kshark.output.units import number
 from kshark.pipeline import Back, Front, Options
+
+if TYPE_CHECKING:
+    from kshark.analysis import Told
 
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
@@ -113,12 +115,13 @@ def is_shown(what: Event | Told, begin_ns: int) -> bool:
         case Exchange():
             last = what.response or what.request
             return last is not None and last.time_ns >= begin_ns
-        case ListedStep():
-            return what.end_ns >= begin_ns
-        case ListedSession():
-            return what.session.closed is None or what.session.closed.time_ns >= begin_ns
-        case _:
+        case Opened() | HalfClosed() | Closed() | Frames():
             return True
+    from kshark.analysis import ListedStep  # 0.1 s: only for those who analyse
+
+    if isinstance(what, ListedStep):
+        return what.end_ns >= begin_ns
+    return what.session.closed is None or what.session.closed.time_ns >= begin_ns
 
 
 class Progress:

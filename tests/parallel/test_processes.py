@@ -20,9 +20,14 @@ CAPTURE = CAPTURES / "share-java-explicit.pcap"
 
 
 def started(*words: object) -> subprocess.Popen[bytes]:
-    """The command, which reads what the test gives it."""
+    """The command, which reads what the test gives it; Ctrl-C ends it also where a shell started the tests in the background."""
     command = [sys.executable, "-m", "kshark", "read", "-", *map(str, words)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, preexec_fn=heeding_ctrl_c)
+
+
+def heeding_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def children(process: subprocess.Popen[bytes]) -> list[int]:

@@ -27,6 +27,8 @@ LOSSY = ("tcp-lossy-client.pcap", "tcp-reorder-broker.pcap")
 DIFFERS = {
     ("tcp-var-missed.pcap", 7, "127.0.0.1:21720"): "bytes missing at the very beginning: tshark begins behind the hole and does not say so",
 }
+#: Of each connection only one side was captured; that the other one sent something shows in what is acknowledged.
+ONE_SIDED = ("tcp-var-oneside.pcap",)
 
 
 def ours(capture: Path) -> Heard:
@@ -68,6 +70,8 @@ def assert_same_bytes(capture: Path) -> None:
             parts = heard.of(side, flow.id)
             if (capture.name, flow.id, flow.ends[side]) in DIFFERS:
                 assert isinstance(parts.pop(0), Hole)
+            if capture.name in ONE_SIDED and len(parts) == 1 and isinstance(parts[0], Hole):
+                parts.clear()
             assert as_tshark_says(parts) == followed.get((flow.id, flow.ends[side]), b""), (flow.id, flow.ends[side])
 
 
