@@ -9,6 +9,8 @@ from typing import Final
 
 #: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c and pyarrow.
 PACKAGES: Final = ("kshark", "dissectors", "spark_analysis")
+#: The module by which Spark finds `format("kshark")`.
+MODULE: Final = "pyspark_kshark.py"
 
 
 def packed() -> Path:
@@ -21,4 +23,5 @@ def packed() -> Path:
         for package in PACKAGES:
             for path in sorted((root / package).rglob("*.py")):
                 archive.write(path, path.relative_to(root))
+        archive.write(root / MODULE, MODULE)
     return target

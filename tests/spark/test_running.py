@@ -152,4 +152,4 @@ def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
     import zipfile
 
     names = set(zipfile.ZipFile(packed()).namelist())
-    assert {"kshark/pipeline.py", "dissectors/index.py", "spark_analysis/cli.py"} <= names
+    assert {"kshark/pipeline.py", "dissectors/index.py", "spark_analysis/cli.py", "pyspark_kshark.py"} <= names

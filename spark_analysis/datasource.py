@@ -1,0 +1,160 @@
+"""`spark.read.format("kshark")`: a table of captures as a DataFrame, by Spark's Python data source API.
+
+Spark finds it without being told, by the module pyspark_kshark. Options are the words of `kshark export`:
+
+| option | meaning |
+|---|---|
+| table | the table's name: exchanges (unless told), share_requests, findings and so on, as `kshark explain tables` lists them |
+| each | true: every file is a capture of its own; else all of them are one |
+| since, until | only what happened in that period |
+| decode_as | ports that are Kafka whatever they look like, with commas between: 9093,9094 |
+| dissector | files with APIs of one's own, with commas between |
+| no_payload | true: keys, values and header values of records are left out |
+
+A capture is read by one task, with kshark's whole engine; small captures of their own share a task. The workers open the paths themselves.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kshark.cli import export
+from kshark.cli.parser import Parser
+from kshark.cli.source import Source, sources
+from kshark.errors import UsageError
+from kshark.face import analysed
+from kshark.output.parquet import arrow_schema, record_batch
+from kshark.pipeline import Options
+from kshark.tables import TABLES, Rows
+from kshark.tables.captures import capture_names
+
+#: A task reads captures of so many bytes, or one that is larger.
+TASK_BYTES: Final = 64 << 20
+#: Options that take a word of `kshark export` each, those that take several, and those that are true or false.
+_ONE: Final = {"since": "--since", "until": "--until"}
+_SEVERAL: Final = {"dissector": "--dissector"}
+_SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload"}
+_OTHERS: Final = ("path", "paths", "table", "decode_as")
+
+
+class KsharkDataSource(DataSource):
+    """Tables of captures."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kshark"
+
+    def schema(self) -> str:
+        return TABLES[self._table()].ddl
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return CaptureReader(arguments(self.options), self._table(), schema.names)
+
+    def _table(self) -> str:
+        table: str = self.options.get("table", "exchanges")
+        if table not in TABLES:
+            raise UsageError(f'no table "{table}"; there are {", ".join(TABLES)}')
+        return table
+
+
+@dataclass
+class Files(InputPartition):
+    """Captures that one task reads: for each its name and its files."""
+
+    captures: list[tuple[str, list[str]]]
+
+
+class CaptureReader(DataSourceReader):
+    """Reads the columns that are asked for of one table."""
+
+    def __init__(self, args: Namespace, table: str, columns: Sequence[str]) -> None:
+        self._args, self._table, self._columns = args, table, list(columns)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        captures = [list(source.files) for source in sources(self._args, _options(self._args, self._table))]
+        tasks: list[Files] = []
+        filled = TASK_BYTES
+        for name, files in zip(capture_names(captures), captures, strict=True):
+            size = sum(Path(file).stat().st_size for file in files)
+            if filled + size > TASK_BYTES:
+                tasks.append(Files([]))
+                filled = 0
+            tasks[-1].captures.append((name, files))
+            filled += size
+        return tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Files)
+        schema = arrow_schema(TABLES[self._table])
+        for name, files in partition.captures:
+            rows = Rows(name, records=self._table == "records")
+            source = Source(files, self._args, _options(self._args, self._table), printing=False)
+            for blocks in self._blocks(source, rows):
+                for table, block in blocks:
+                    if table == self._table:
+                        yield record_batch(schema, block).select(self._columns)
+
+    def _blocks(self, source: Source, rows: Rows) -> Iterator[Any]:
+        shown = source.shows if self._args.since else lambda _: True
+        for page, told in analysed(source):
+            yield rows.page(filter(shown, page))
+            yield rows.page(filter(shown, told))
+        yield rows.rest()
+
+
+def arguments(options: Mapping[str, str]) -> Namespace:
+    """The options as a command line of `kshark export`. Raises UsageError for one that there is not."""
+    known = (*_ONE, *_SEVERAL, *_SWITCHES, *_OTHERS)
+    unknown = [name for name in options if name.lower() not in known]
+    if unknown:
+        raise UsageError(f'no option "{unknown[0]}"; there are {", ".join(sorted({*known} - {"paths"}))}')
+    given = {name.lower(): value for name, value in options.items()}
+    words = [word for name, option in _ONE.items() if name in given for word in (option, given[name])]
+    words += [word for name, option in _SEVERAL.items() for value in _split(given.get(name)) for word in (option, value)]
+    words += [word for port in _split(given.get("decode_as")) for word in ("-d", f"tcp.port=={port},kafka")]
+    words += [option for name, option in _SWITCHES.items() if _is_true(name, given.get(name, "false"))]
+    parser = Parser("export", "tables of captures", ())
+    export.arguments(parser)
+    return parser.parse([*words, "--", *paths(given)])
+
+
+def paths(options: Mapping[str, str]) -> list[str]:
+    """What was given to `load`. Raises UsageError where nothing was, or a path's scheme is none that workers can open."""
+    found: list[str] = msgspec.json.decode(options["paths"], type=list[str]) if "paths" in options else []
+    found += [options["path"]] if "path" in options else []
+    if not found:
+        raise UsageError("no captures named; load(PATH) takes a file, a folder or a list of them")
+    return [local(path) for path in found]
+
+
+def local(path: str) -> str:
+    """The path of a local file without its scheme. Raises UsageError for another scheme."""
+    scheme, colon, rest = path.partition("://")
+    if not colon:
+        return path
+    if scheme != "file":
+        raise UsageError(f"{scheme}:// is not read by kshark; mount it, or copy the captures to where all workers see them")
+    return rest
+
+
+def _options(args: Namespace, table: str) -> Options:
+    return Options(records=True if table == "records" else "headers", payload=args.payload, embedded=True)
+
+
+def _split(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def _is_true(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f'{name} is true or false, not "{text}"')
+    return text.lower() == "true"
