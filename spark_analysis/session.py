@@ -44,7 +44,7 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
         return _connected(where, settings or {})
     if not submitted():
         _prepare_java()
-    if is_here(where):
+    if where.startswith("local"):
         # workers would start the first python3 of PATH, which need not have pyarrow
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
