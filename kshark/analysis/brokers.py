@@ -13,7 +13,7 @@ from kshark import limits
 from kshark.analysis.holes import Hole, Holes
 from kshark.analysis.releases import ANY_RELEASE, Release, releases_offering
 from kshark.api_keys import SHARE_FETCH
-from kshark.model import Message
+from kshark.model import Message, endpoint
 
 By = Literal["client", "broker", "unknown"]
 #: A broker that goes down closes its connections within this time.
@@ -160,8 +160,7 @@ class Brokers:
             for node in nodes:
                 if node.host is None:
                     continue
-                host = f"[{node.host}]" if ":" in node.host else node.host
-                pair = self._name(self.at(f"{host}:{node.port}"), (cluster, node.node_id))
+                pair = self._name(self.at(endpoint(node.host, node.port)), (cluster, node.node_id))
                 if pair is not None:
                     joined.append(pair)
         return joined
