@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 #: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as the tables show it;
-#: the node id and listener behind an address.
-Kind = Literal["broker", "own topic", "topic", "node"]
+#: the node id and listener behind an address; the id of its cluster.
+Kind = Literal["broker", "own topic", "topic", "node", "cluster"]
 #: Of these the last that was told holds, of all others the first.
-LATEST: Final = frozenset({"node"})
+LATEST: Final = frozenset({"node", "cluster"})
 
 
 class Fact(NamedTuple):

@@ -89,7 +89,9 @@ def _parser(command: str) -> Parser:
         add_format(parser, "text", "json")
         add_selection(parser)
     else:
-        parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+        from kshark.cli.export import add_folder
+
+        add_folder(parser)
         parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
     return parser
 
@@ -129,10 +131,10 @@ def _checked(args: Namespace) -> dict[str, Checked]:
 
     folder = _tables(args.paths)
     if folder is not None:
-        from kshark.output.parquet import read_manifest
+        from kshark.output.manifest import whole_captures
         from spark_analysis.tables import exported
 
-        names = [capture["name"] for capture in read_manifest(folder)["captures"]]
+        names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
             return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")
@@ -168,21 +170,19 @@ def _decoded(spark: SparkSession, captures: list[list[str]], *, named: bool) -> 
 
 
 def _export(args: Namespace) -> int:
-    from kshark.output.units import counted
+    from kshark.cli.export import folder_of, summary
     from kshark.pipeline import Options
-    from spark_analysis.export import export
+    from spark_analysis.export import run
 
-    if args.folder is None:
-        raise UsageError("no folder given for the tables; name one with -o DIR")
     if _tables(args.paths) is not None:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
     captures = [[os.path.abspath(file) for file in files] for files in _captures(args)]
-    spark = _session(args)
-    options = Options(records=args.records or "headers", embedded=True)
-    with shown(spark):
-        rows = export(spark, captures, Path(args.folder).absolute(), options, records=args.records)
+    with folder_of(args, {"records": True} if args.records else {}) as export:
+        spark = _session(args)
+        with shown(spark):
+            run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
     if not args.quiet:
-        print(f"kshark-spark: {counted(sum(rows.values()), 'row')} in {args.folder}", file=sys.stderr)
+        print(f"kshark-spark: {summary(export)}", file=sys.stderr)
     return 0
 
 
@@ -191,9 +191,9 @@ def _export(args: Namespace) -> int:
 
 def _tables(paths: Sequence[str]) -> Path | None:
     """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
-    from kshark.output.parquet import MANIFEST
+    from kshark.output.manifest import is_tables
 
-    folders = [Path(path) for path in paths if (Path(path) / MANIFEST).is_file() or (Path(path) / "exchanges").is_dir()]
+    folders = [Path(path) for path in paths if is_tables(Path(path))]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
     return folders[0] if folders else None

@@ -1,72 +1,88 @@
-"""The export: one task per capture, which writes its part of every table as `kshark export` would."""
+"""The export: each task writes its captures' part of every table as `kshark export` would, the driver commits all parts together."""
 
 from __future__ import annotations
 
-from collections import Counter
+import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pyarrow as pa
 
 from kshark.errors import Error, UnreadableInput
 from kshark.face import analysed, pages
-from kshark.output.parquet import TableFiles, prepare, write_manifest
+from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
-from kshark.tables import Rows
-from kshark.tables.captures import capture_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The result of a task: the number of rows of each table, or why it failed.
-WRITTEN: Final = "fault string, name string, rows bigint"
-_SCHEMA: Final = pa.schema([("fault", pa.string()), ("name", pa.string()), ("rows", pa.int64())])
+    from kshark.output.export import Export
+
+#: The result of a task: its part as JSON, how many of its captures were in the folder already, or why it failed.
+WRITTEN: Final = "fault string, part string, skipped int"
+_SCHEMA: Final = pa.schema([("fault", pa.string()), ("part", pa.string()), ("skipped", pa.int32())])
+#: A task is given about so many bytes of small captures, so that they share files.
+TASK_BYTES: Final = 512 << 20
 
 Batches = Iterator[pa.RecordBatch]
+#: A capture's name and its files.
+Named = tuple[str, Sequence[str]]
 
 
-def export(spark: SparkSession, captures: Sequence[Sequence[str]], folder: Path, options: Options, *, records: bool) -> dict[str, int]:
-    """Writes the tables into a folder that driver and workers share; gives the number of rows of each.
-
-    Raises kshark.UsageError for a folder that holds something else, UnreadableInput for a capture that cannot be read.
-    """
-    prepare(folder)
-    work = spark.range(0, len(captures), 1, len(captures))
-    written = work.mapInArrow(_writer(captures, folder, options, records), WRITTEN).collect()
+def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options) -> None:
+    """Writes the tables into a folder that driver and workers share. Raises UnreadableInput for a capture that cannot be read."""
+    tasks = grouped([*zip(export.names(captures), captures, strict=True)], spark.sparkContext.defaultParallelism)
+    work = spark.range(0, len(tasks), 1, len(tasks))
+    written = work.mapInArrow(_writer(tasks, export.attempt, options), WRITTEN).collect()
     faults = [row.fault for row in written if row.fault is not None]
     if faults:
         raise UnreadableInput(faults[0])
-    counts = Counter[str]()
-    for row in written:
-        counts[row.name] += row.rows
-    write_manifest(folder, captures, dict(counts))
-    return dict(counts)
+    export.skipped = sum(row.skipped for row in written)
+    export.commit(msgspec.json.decode(row.part, type=Part) for row in written)
 
 
-def _writer(captures: Sequence[Sequence[str]], folder: Path, options: Options, records: bool) -> Callable[[Batches], Batches]:
-    """What a worker does with the numbers of its captures."""
-    named = list(zip(capture_names(captures), captures, strict=True))
+def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
+    """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
+    size = [sum(map(os.path.getsize, files)) for _, files in captures]
+    share = min(-(-sum(size) // parallelism), TASK_BYTES)
+    tasks: list[list[Named]] = []
+    filled = share
+    for capture, bytes in zip(captures, size, strict=True):
+        if filled >= share:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(capture)
+        filled += bytes
+    return tasks
+
+
+def _writer(tasks: list[list[Named]], attempt: Attempt, options: Options) -> Callable[[Batches], Batches]:
+    """What a worker does with the numbers of its tasks."""
 
     def write(batches: Batches) -> Batches:
         for batch in batches:
-            for part in batch.column(0).to_pylist():
-                name, files = named[part]
+            for task in batch.column(0).to_pylist():
                 try:
-                    counts = _write(name, files, folder, part, options, records)
-                    told: list[dict[str, Any]] = [{"name": table, "rows": rows} for table, rows in counts.items()]
+                    part, skipped = _write(tasks[task], attempt, options)
+                    told = {"part": msgspec.json.encode(part).decode(), "skipped": skipped}
                 except (Error, OSError) as error:
-                    told = [{"fault": str(error)}]
-                yield pa.RecordBatch.from_pylist(told, schema=_SCHEMA)
+                    told = {"fault": str(error)}
+                yield pa.RecordBatch.from_pylist([told], schema=_SCHEMA)
 
     return write
 
 
-def _write(name: str, files: Sequence[str], folder: Path, part: int, options: Options, records: bool) -> dict[str, int]:
-    """One capture's part of every table."""
-    tables, rows = TableFiles(folder, records=records, part=part), Rows(name, records=records)
-    for page, told in analysed(pages(files, options)):
-        tables.add(rows.page(page))
-        tables.add(rows.page(told))
-    tables.add(rows.rest())
-    return tables.close()
+def _write(captures: list[Named], attempt: Attempt, options: Options) -> tuple[Part, int]:
+    """The part of these captures, and how many of them are in the folder already."""
+    part, skipped = PartWriter(attempt), 0
+    for name, files in captures:
+        capture = attempt.capture(name, files)
+        if capture is None:
+            skipped += 1
+            continue
+        part.begin(capture)
+        for page, told in analysed(pages(files, options)):
+            part.page(page)
+            part.page(told)
+    return part.close(), skipped

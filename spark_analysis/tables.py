@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kshark.errors import Error
+from kshark.output.manifest import read_manifest
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Options
 from kshark.tables import TABLES, Block, Rows
@@ -47,12 +48,12 @@ def struct_of(table: str) -> str:
 
 
 def exported(spark: SparkSession, folder: Path) -> DataFrame:
-    """The rows of an export."""
+    """The rows of an export: those of the files that its manifest lists."""
     from pyspark.sql import functions as F
 
-    frames = []
+    frames, tables = [], read_manifest(folder).tables
     for name in NEEDED:
-        table = spark.read.schema(TABLES[name].ddl).parquet(str(folder / name))
+        table = spark.read.schema(TABLES[name].ddl).parquet(*(str(folder / file.path) for file in tables[name].files))
         columns = [F.struct("*") if other == name else F.lit(None) for other in NEEDED]
         frames.append(table.select(*(column.cast(struct_of(other)).alias(other) for column, other in zip(columns, NEEDED, strict=True))))
     return reduce(lambda one, two: one.unionByName(two), frames)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
 from kshark.cli.resting import Resting
@@ -17,18 +18,20 @@ from kshark.pipeline import Options
 from kshark.records import Opening
 
 if TYPE_CHECKING:
-    from kshark.output.parquet import ParquetWriter
+    from kshark.output.export import Export
+    from kshark.output.parquet_part import PartWriter
 
 EXAMPLES = (
     "kshark export trace.pcap -o tables",
     "kshark export captures/ --each -o tables --records",
+    "kshark export captures/ --each -o tables --resume",
     "duckdb -c \"select api, count(*) from 'tables/exchanges/*.parquet' group by 1\"",
 )
 
 
 def arguments(parser: Parser) -> None:
     add_captures(parser)
-    parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+    add_folder(parser)
     parser.add_argument(
         "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
     )
@@ -40,11 +43,24 @@ def arguments(parser: Parser) -> None:
     add_jobs(parser)
 
 
+def add_folder(parser: Parser) -> None:
+    """The folder of tables, and what becomes of those in it."""
+    parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--append", dest="mode", action="store_const", const="append", default="replace", help="add to the tables in DIR")
+    mode.add_argument(
+        "--resume", dest="mode", action="store_const", const="resume", help="the same, but for captures that are in them already"
+    )
+    parser.add_argument(
+        "--partition-by",
+        metavar="date,cluster",
+        help="a folder for the rows of each day (UTC), of each cluster, or of both",
+    )
+
+
 def run(args: Namespace) -> int:
-    if args.folder is None:
-        raise UsageError("no folder given for the tables; name one with -o DIR")
     try:
-        from kshark.output.parquet import ParquetWriter, without_pandas
+        from kshark.output.parquet import without_pandas
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
@@ -52,26 +68,74 @@ def run(args: Namespace) -> int:
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = args.records and (opened or "headers")
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
-    if args.jobs > 1:
-        from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
+    with folder_of(args, options_of(args)) as export:
+        named = zip(export.names([source.files for source in captures]), captures, strict=True)
+        if args.jobs > 1:
+            from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
 
-        rows = exported(captures, args)
-    else:
-        writer = ParquetWriter(args.folder, [source.files for source in captures], records=args.with_records, wanted=wanted)
-        for source in captures:
-            _write(source, writer, args)
-            print_notes(source, heading=args.each)
-        rows = writer.close()
+            exported(export, named, args)
+        else:
+            _write_all(export, named, args)
     if not args.quiet:
-        filled = ", ".join(f"{name} {count:,}" for name, count in rows.items() if count)
-        print(f"kshark: {counted(sum(rows.values()), 'row')} in {args.folder} ({filled or 'every table is empty'})", file=sys.stderr)
+        print(f"kshark: {summary(export)}", file=sys.stderr)
     return 0
 
 
-def _write(source: Source, writer: ParquetWriter, args: Namespace) -> None:
-    writer.begin()
+def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
+    """The export that a command line asks for. Raises UsageError."""
+    from kshark.output.export import Export
+    from kshark.output.parquet_partitions import partitions_by
+
+    if args.folder is None:
+        raise UsageError("no folder given for the tables; name one with -o DIR")
+    by = None if args.partition_by is None else partitions_by(args.partition_by)
+    return Export(args.folder, options, mode=args.mode, partition_by=by)
+
+
+def options_of(args: Namespace) -> dict[str, Any]:
+    """What of a command line decides which rows a capture has, as far as it is said."""
+    said = {
+        "records": args.with_records,
+        "filter": args.display_filter,
+        "since": args.since,
+        "until": args.until,
+        "no_records": not args.records,
+        "no_payload": not args.payload,
+        "decode_as": args.decode_as,
+        "dissectors": args.dissectors,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def summary(export: Export) -> str:
+    """What was written, in one line."""
+    filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
+    there = f"; {counted(export.skipped, 'capture')} in it already" if export.skipped else ""
+    return f"{counted(export.rows.total(), 'row')} in {export.folder} ({filled or 'every table is empty'}){there}"
+
+
+def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace) -> None:
+    from kshark.output.parquet_part import PartWriter
+
+    wanted = display_filter(args)
+    part = PartWriter(export.attempt, wanted)
+    for name, source in captures:
+        capture = export.attempt.capture(name, source.files)
+        if capture is None:
+            export.skipped += 1
+            continue
+        part.begin(capture)
+        _write(source, part, args)
+        print_notes(source, heading=args.each)
+        if export.mode != "replace" and part.is_large:
+            export.commit([part.close()])
+            part = PartWriter(export.attempt, wanted)
+    export.commit([part.close()])
+
+
+def _write(source: Source, part: PartWriter, args: Namespace) -> None:
     resting = Resting(args)
     for page, told in analysed(source):
-        writer.page(filter(source.shows, page) if args.since else page)
+        part.page(filter(source.shows, page) if args.since else page)
         resting.add(page)
-        writer.page(resting.shown(filter(source.shows, told) if args.since else told))
+        part.page(resting.shown(filter(source.shows, told) if args.since else told))

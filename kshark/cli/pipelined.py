@@ -7,9 +7,10 @@ sending bodies back takes as long.
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from kshark.analysis import APIS, Analyzer, Told
 from kshark.cli.apis import registry
@@ -20,6 +21,11 @@ from kshark.model import Event
 from kshark.output.notes import Notes
 from kshark.parallel import Forwarded, Forwarder, Receiver, WorkerPool, pipelined
 from kshark.pipeline import Back, Options
+
+if TYPE_CHECKING:
+    from kshark.output.export import Export
+    from kshark.output.manifest import Capture
+    from kshark.output.parquet_part import Attempt, Part, PartWriter
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -71,74 +77,99 @@ def checked(source: Source, args: Namespace, checking: Callable[[Namespace], Che
 
 
 class _Batch(NamedTuple):
-    """A batch of the capture with this index, and what the analysis told meanwhile; `forwarded` None: the capture ends."""
+    """A batch of a capture, and what the analysis told meanwhile; `forwarded` None: the capture ends."""
 
-    capture: int
+    capture: Capture
     forwarded: Forwarded | None
     told: list[Told]
     begin_ns: int
 
 
+class _Ended(NamedTuple):
+    """A capture has ended: its notes, and a part of the export that may be committed; without notes the last part."""
+
+    notes: Notes | None
+    part: Part | None
+
+
 class _Exporting:
     """The handler of the other process: writes batches to tables; None ends the export."""
 
-    def __init__(self, args: Namespace, files: list[list[str]], options: Options) -> None:
-        from kshark.output.parquet import ParquetWriter, without_pandas
+    def __init__(self, args: Namespace, attempt: Attempt, options: Options) -> None:
+        from kshark.output.parquet import without_pandas
 
         without_pandas()
         self._args = args
         self._options = options
-        self._writer = ParquetWriter(args.folder, files, records=args.with_records, wanted=display_filter(args))
-        self._capture = -1
+        self._attempt = attempt
+        self._writer = self._part()
+        self._capture: Capture | None = None
 
-    def take(self, batch: _Batch | None) -> Any:
-        """The number of messages so far; at a capture's end its notes; at the very end the number of rows of each table."""
+    def take(self, batch: _Batch | None) -> _Ended | int:
+        """The number of messages so far; more at a capture's end, and at the very end."""
         if batch is None:
-            return self._writer.close()
-        if batch.capture > self._capture:
+            return _Ended(None, self._writer.close())
+        if self._capture is None:
             self._begin(batch.capture)
         for page in [] if batch.forwarded is None else self._back.feed(self._receiver.events(batch.forwarded)):
             self._notes.add(page)
             self._resting.add(page)
             self._writer.page(event for event in page if is_shown(event, batch.begin_ns))
         self._writer.page(self._resting.shown(batch.told))
-        return self._notes if batch.forwarded is None else self._notes.messages
+        return self._notes.messages if batch.forwarded is not None else self._end()
 
-    def _begin(self, capture: int) -> None:
+    def _begin(self, capture: Capture) -> None:
         self._capture = capture
         self._receiver = Receiver()
         self._back = Back(self._options, registry(self._args))
         self._notes = Notes()
         self._resting = Resting(self._args)
-        self._writer.begin()
+        self._writer.begin(capture)
+
+    def _end(self) -> _Ended:
+        self._capture, part = None, None
+        if self._args.mode != "replace" and self._writer.is_large:
+            part, self._writer = self._writer.close(), self._part()
+        return _Ended(self._notes, part)
+
+    def _part(self) -> PartWriter:
+        from kshark.output.parquet_part import PartWriter
+
+        return PartWriter(self._attempt, display_filter(self._args))
 
 
-def exported(captures: list[Source], args: Namespace) -> dict[str, int]:
-    """Writes the tables and prints each capture's notes; returns the number of rows of each table.
+def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace) -> None:
+    """Writes the tables and prints each capture's notes.
 
     The first process analyses, and decodes share sessions for that; the other one decodes everything and writes.
     """
-    rows: dict[str, int] = {}
-    files = [list(source.files) for source in captures]
-    with WorkerPool(1, partial(_Exporting, args, files, captures[0].options)) as pool:
-        ended = iter(captures)
-        for told in pipelined(pool, _batches(captures, args)):
-            if isinstance(told, dict):
-                rows = told
-            elif isinstance(told, Notes):
-                source = next(ended)
-                source.notes = told
+    named = [*captures]
+    ended: deque[Source] = deque()
+    with WorkerPool(1, partial(_Exporting, args, export.attempt, named[0][1].options)) as pool:
+        for told in pipelined(pool, _batches(export, named, ended, args)):
+            if not isinstance(told, _Ended):
+                continue
+            if told.notes is not None:
+                source = ended.popleft()
+                source.notes = told.notes
                 print_notes(source, heading=args.each)
-    return rows
+            if told.part is not None:
+                export.commit([told.part])
 
 
-def _batches(captures: Iterable[Source], args: Namespace) -> Iterator[_Batch | None]:
-    for index, source in enumerate(captures):
+def _batches(export: Export, captures: Iterable[tuple[str, Source]], begun: deque[Source], args: Namespace) -> Iterator[_Batch | None]:
+    """The batches of the captures that are not there already, which come to stand in `begun`; None at the end."""
+    for name, source in captures:
+        capture = export.attempt.capture(name, source.files)
+        if capture is None:
+            export.skipped += 1
+            continue
+        begun.append(source)
         forwarder, analyzer = Forwarder(), Analyzer(sessions=True, steps=True)
         back = Back(Options(records=False, bodies=APIS), registry(args))
         for events in source.framed():
             forwarded = forwarder.pack(events)
             found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
-            yield _Batch(index, forwarded, [*filter(source.shows, (*found, *analyzer.listed()))], source.begin_ns)
-        yield _Batch(index, None, [*filter(source.shows, (*analyzer.close(), *analyzer.listed()))], source.begin_ns)
+            yield _Batch(capture, forwarded, [*filter(source.shows, (*found, *analyzer.listed()))], source.begin_ns)
+        yield _Batch(capture, None, [*filter(source.shows, (*analyzer.close(), *analyzer.listed()))], source.begin_ns)
     yield None

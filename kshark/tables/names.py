@@ -1,4 +1,4 @@
-"""What a capture tells about its cluster: names of topic ids, node ids of brokers' addresses."""
+"""What a capture tells about its cluster: names of topic ids, node ids and cluster ids of brokers' addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Topics from any structure that has id and name, nodes from Metadata, as far as the capture has told them.
+    """Topics from any structure that has id and name, nodes and clusters from Metadata, as far as the capture has told them.
 
     `asking`: of a capture only some connections come here; what is asked that others may have told is remembered.
     """
@@ -31,12 +31,13 @@ class Names:
     def __init__(self, *, asking: bool = False) -> None:
         self._topics = TopicNames(Registry(installed=False))
         self._nodes: dict[str, Node] = {}
+        self._clusters: dict[str, str] = {}
         #: Classes of bodies that tell no names: most of them.
         self.silent: set[type] = {type(None)}
         self._asking = asking
         self._asked = Asked("topic"), Asked("node")
         self._coming = Coming()
-        #: What was told here about nodes.
+        #: What was told here about nodes and clusters.
         self._taught: list[Fact] = []
         self._packet = 0
 
@@ -44,7 +45,7 @@ class Names:
         """What connections decoded elsewhere taught."""
         known = [*facts]
         self._topics.told(fact for fact in known if fact.kind == "topic")
-        self._coming.add(fact for fact in known if fact.kind == "node")
+        self._coming.add(fact for fact in known if fact.kind in ("node", "cluster"))
 
     def reach(self, packet: int) -> None:
         """So far the time line has come: what others taught before that packet is known now."""
@@ -52,7 +53,10 @@ class Names:
         if self._asking:
             self._topics.reach(packet)
             for fact in self._coming.before(packet):
-                self._nodes[fact.key] = _node(fact.value)
+                if fact.kind == "node":
+                    self._nodes[fact.key] = _node(fact.value)
+                else:
+                    self._clusters[fact.key] = fact.value
 
     @property
     def taught(self) -> Iterator[Fact]:
@@ -78,6 +82,8 @@ class Names:
         self._topics.learn(message)
         if message.api_key != METADATA or message.kind != "response":
             return
+        cluster = value(message.body, "cluster_id")
+        self._belongs(message.broker, cluster, message.packet)
         for broker in each(message.body, "brokers"):
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
@@ -86,6 +92,19 @@ class Names:
             if self._asking and self._nodes.get(address) != node:
                 self._taught.append(Fact("node", address, f"{node.node_id} {node.listener}", message.packet))
             self._nodes[address] = node
+            self._belongs(address, cluster, message.packet)
+
+    def _belongs(self, address: str, cluster: str | None, packet: int) -> None:
+        if not cluster or self._clusters.get(address) == cluster or len(self._clusters) >= limits.BROKERS:
+            return
+        self._clusters[address] = cluster
+        if self._asking:
+            self._taught.append(Fact("cluster", address, cluster, packet))
+
+    def cluster(self, address: str | None) -> str | None:
+        """The id of a broker's cluster; where the capture told of one cluster only, that one's."""
+        only = {*self._clusters.values()} if address not in self._clusters else {self._clusters[address]}
+        return only.pop() if len(only) == 1 else None
 
     def topic(self, topic_id: str | None) -> str | None:
         if not topic_id:

@@ -10,6 +10,7 @@ import pytest
 import kshark as face
 from tests.cli.command import Run
 from tests.cli.incident import incident, written
+from tests.shared import CAPTURES
 
 
 def test_check_names_the_broken_rule_and_answers_1(kshark: Run, trace: Path) -> None:
@@ -160,3 +161,38 @@ def test_export_needs_a_folder_of_its_own(kshark: Run, trace: Path, tmp_path: Pa
     assert done.code == 2
     assert "precious.txt" in done.err
     assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_export_goes_on_where_it_stopped(kshark: Run, trace: Path, tmp_path: Path, jobs: int) -> None:
+    """Many small captures share a file of each table."""
+    pytest.importorskip("pyarrow")
+    copies = [tmp_path / f"{number}.pcap" for number in range(5)]
+    for number, copy in enumerate(copies):
+        copy.write_bytes(trace.read_bytes() + bytes(number))
+
+    def export(files: list[Path]) -> str:
+        done = kshark("export", *files, "--each", "-o", tmp_path / "tables", "--resume", "--jobs", jobs)
+        assert done.code == 0
+        return done.err
+
+    assert "exchanges 27" in export(copies[:3])
+    assert "exchanges 18" in (said := export(copies))
+    assert "3 captures in it already" in said
+    assert "0 rows" in (said := export(copies))
+    assert "5 captures in it already" in said
+    manifest = json.loads((tmp_path / "tables" / "manifest.json").read_text())
+    assert [capture["name"] for capture in manifest["captures"]] == [copy.name for copy in copies]
+    assert manifest["tables"]["exchanges"]["rows"] == 45
+    assert {len(table["files"]) for table in manifest["tables"].values()} <= {1, 2}
+
+
+def test_partitions_have_the_id_of_the_cluster(kshark: Run, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    done = kshark("export", CAPTURES / "share-restart.pcap", "-o", tmp_path / "tables", "--partition-by", "cluster,date")
+    assert done.code == 0
+    rows = parquet.read_table(tmp_path / "tables" / "share_requests").to_pylist()
+    assert {(str(row["date"]), row["cluster"]) for row in rows} == {("2026-11-21", "c2hhcmVDYXB0dXJlc0tpdA")}
+    assert kshark("export", CAPTURES / "share-restart.pcap", "-o", tmp_path, "--partition-by", "hour").err == (
+        'kshark: tables have no partitions by "hour"; write --partition-by date,cluster, or one of them\n'
+    )

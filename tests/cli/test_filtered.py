@@ -114,7 +114,7 @@ def test_statistics_count_what_passes(kshark: Run) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_path: Path, jobs: int) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    from kshark.output.parquet import read_manifest
+    from kshark.output.manifest import whole_captures
 
     answers = messages(kshark, EPOCHS, "-Y", REFUSED)
     done = kshark("export", EPOCHS, "-o", tmp_path, "-Y", REFUSED, "--jobs", jobs)
@@ -132,9 +132,9 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     findings = kshark("check", EPOCHS, "-T", "json", "-Y", REFUSED).json[:-1]
     assert sorted(column("findings", "code")) == sorted(finding["code"] for finding in findings)
     assert len(column("flows", "packet")) == len({line["flow"] for line in messages(kshark, EPOCHS)})
-    assert json.loads((tmp_path / "manifest.json").read_text())["filter"] == REFUSED
+    assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [{"filter": REFUSED}]
     with pytest.raises(UsageError, match="holds only what passed -Y"):
-        read_manifest(tmp_path)
+        whole_captures(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["read", "check", "sessions", "stats", "export", "live"])

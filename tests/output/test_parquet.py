@@ -1,9 +1,7 @@
-"""Tables on disk: what was written is read back, unfinished work is not mistaken for whole, foreign folders stay as they are."""
+"""Rows as columns and as Parquet files: what was written is read back."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import UNSET
 
-from kshark.errors import UsageError
 from kshark.model import Weird
-from kshark.output import parquet
-from kshark.output.parquet import ParquetWriter, TableFile, TableFiles, arrow_schema, read_manifest, record_batch
+from kshark.output import parquet_files
+from kshark.output.parquet import arrow_schema, record_batch
+from kshark.output.parquet_files import PartFiles, TableFiles
+from kshark.output.parquet_partitions import Partitions
 from kshark.tables import COMMON, TABLES, Block, held
 from kshark.tables.blocks import Row, Texts, Where
 from kshark.tables.types import parse_type
+from tests.output.exporting import exported
 
 CELLS: dict[str, Any] = {
     "boolean": True,
@@ -57,12 +57,14 @@ def rows_of(name: str) -> list[Row]:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
     rows = rows_of(name)
-    file = TableFile(tmp_path, TABLES[name])
-    file.add(Block.of(rows[:1]))
-    file.add(Block.of(rows[1:]))
-    file.close()
+    files = TableFiles(tmp_path, TABLES[name], Partitions(()))
+    files.add(Block.of(rows[:1]), None)
+    files.add(Block.of(rows[1:]), None)
+    (file,) = files.close()
 
-    read = pq.read_table(tmp_path / name)
+    read = pq.read_table(tmp_path / file.path)
+
+    assert (file.rows, file.size_bytes) == (5, (tmp_path / file.path).stat().st_size)
 
     assert read.schema == arrow_schema(TABLES[name])
     assert read.schema.metadata == arrow_schema(TABLES[name]).metadata
@@ -102,77 +104,10 @@ def test_no_type_is_one_that_spark_cannot_read() -> None:
             assert not pa.types.is_timestamp(field.type) or field.type == pa.timestamp("us", "UTC")
 
 
-def test_the_manifest_says_what_was_read_and_written(tmp_path: Path) -> None:
-    capture = tmp_path / "a.pcap"
-    capture.write_bytes(b"packets")
-    writer = ParquetWriter(tmp_path / "out", [[str(capture)]])
-    writer.begin()
-    writer.feed(Weird("CAPTURE_CUT", "capture", 9, 1_000))
-    counts = writer.close()
-
-    manifest = read_manifest(tmp_path / "out")
-
-    assert counts["weirds"] == 1
-    assert manifest["tables"]["weirds"] == {"version": 1, "rows": 1}
-    digest = hashlib.sha256(b"packets").hexdigest()
-    assert manifest["captures"] == [{"name": "a.pcap", "files": [{"file": "a.pcap", "size_bytes": 7, "sha256": digest}]}]
-    assert "records" not in manifest["tables"]
-    for name in manifest["tables"]:
-        assert pq.read_table(tmp_path / "out" / name).num_rows == counts[name]
-
-
-def test_an_export_that_was_not_finished_has_no_manifest(tmp_path: Path) -> None:
-    ParquetWriter(tmp_path, [["a.pcap"]])
-    assert list(tmp_path.glob("*/*.parquet")) == []
-    with pytest.raises(UsageError, match="not finished"):
-        read_manifest(tmp_path)
-
-
-def test_a_later_part_without_rows_is_no_file(tmp_path: Path) -> None:
-    for part in (0, 1):
-        TableFiles(tmp_path, part=part).close()
-    assert len(list(tmp_path.glob("*/part-00000.parquet"))) == len(TABLES) - 1
-    assert list(tmp_path.glob("*/part-00001.parquet")) == []
-
-
-def test_an_earlier_export_is_replaced(tmp_path: Path) -> None:
-    first = ParquetWriter(tmp_path, [["-"]], records=True)
-    first.close()
-    assert (tmp_path / "records").exists()
-    ParquetWriter(tmp_path, [["-"]]).close()
-    assert not (tmp_path / "records").exists()
-    assert len(list(tmp_path.glob("weirds/*"))) == 1
-
-
-def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "thesis.doc").write_text("years of work")
-    with pytest.raises(UsageError, match=r"thesis\.doc"):
-        ParquetWriter(tmp_path, [["a.pcap"]])
-    assert [path.name for path in tmp_path.rglob("*")] == ["records", "thesis.doc"]
-
-
-def test_tables_of_a_later_version_are_refused(tmp_path: Path) -> None:
-    ParquetWriter(tmp_path, [["-"]]).close()
-    path = tmp_path / parquet.MANIFEST
-    manifest = json.loads(path.read_text())
-    manifest["tables"]["exchanges"]["version"] = 99
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(UsageError, match="upgrade"):
-        read_manifest(tmp_path)
-    path.write_text("[]")
-    with pytest.raises(UsageError, match="no manifest"):
-        read_manifest(tmp_path)
-
-
 def test_many_rows_come_in_groups_and_stay_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "ROWS", 10)
-    monkeypatch.setattr(parquet, "GROUP_ROWS", 30)
-    writer = ParquetWriter(tmp_path, [["-"]])
-    writer.begin()
-    for packet in range(95):
-        writer.feed(Weird("PACKET_TOO_SHORT", "link", packet, packet * 1_000))
-    writer.close()
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 30)
+    exported(tmp_path, {"-": (Weird("PACKET_TOO_SHORT", "link", packet, packet * 1_000) for packet in range(95))})
     file = pq.ParquetFile(next((tmp_path / "weirds").iterdir()))
     assert file.metadata.num_row_groups == 4
     assert file.read().column("packet").to_pylist() == list(range(95))
@@ -194,18 +129,24 @@ def long_weird(packet: int) -> Weird:
 def test_long_rows_make_a_group_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each group is counted anew."""
     monkeypatch.setattr(held, "ROWS", 10)
-    monkeypatch.setattr(parquet, "GROUP_BYTES", 25_000)
-    writer = ParquetWriter(tmp_path, [["-"]])
-    writer.begin()
-    for packet in range(100):
-        writer.feed(long_weird(packet))
-    writer.close()
+    monkeypatch.setattr(parquet_files, "GROUP_BYTES", 25_000)
+    exported(tmp_path, {"-": map(long_weird, range(100))})
     assert groups(tmp_path, "weirds")[:3] == [30, 30, 30]
 
 
+def test_a_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "ROWS", 10)
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 30)
+    monkeypatch.setattr(parquet_files, "FILE_BYTES", 1_500)
+    exported(tmp_path, {"-": map(long_weird, range(95))})
+    rows = [pq.read_metadata(path).num_rows for path in sorted((tmp_path / "weirds").iterdir())]
+    assert rows == [60, 35]
+    assert pq.read_table(tmp_path / "weirds").column("packet").to_pylist() == list(range(95))
+
+
 def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "HELD_BYTES", 40_000)
-    files = TableFiles(tmp_path)
+    monkeypatch.setattr(parquet_files, "HELD_BYTES", 40_000)
+    files = PartFiles(tmp_path, Partitions(()))
     short, long = rows_of("findings")[:1] * 10, rows_of("weirds")[:1] * 300
     files.add([("findings", Block.of(short))])
     for _ in range(6):
@@ -213,52 +154,3 @@ def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(tmp_
     files.close()
     assert groups(tmp_path, "findings") == [10]
     assert len(groups(tmp_path, "weirds")) > 1
-
-
-# -- folders and manifests
-
-
-def test_each_capture_has_its_own_name(tmp_path: Path) -> None:
-    writer = ParquetWriter(tmp_path, [["a.pcap"], ["b.pcap"]])
-    for packet in (1, 2):
-        writer.begin()
-        writer.feed(Weird("CAPTURE_CUT", "capture", packet, 0))
-    writer.close()
-    assert pq.read_table(tmp_path / "weirds", columns=["capture", "packet"]).to_pylist() == [
-        {"capture": "a.pcap", "packet": 1},
-        {"capture": "b.pcap", "packet": 2},
-    ]
-
-
-def test_a_new_export_is_not_whole_because_the_one_before_was(tmp_path: Path) -> None:
-    ParquetWriter(tmp_path, [["-"]]).close()
-    ParquetWriter(tmp_path, [["-"]])
-    with pytest.raises(UsageError, match="not finished"):
-        read_manifest(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["mine/part-00000.parquet", "weirds/sub/part-00000.parquet", "weirds.parquet", "weirds/notes.txt"])
-def test_files_that_only_look_like_tables_are_left_alone(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"mine")
-    with pytest.raises(UsageError, match="is no table"):
-        ParquetWriter(tmp_path, [["-"]])
-    assert path.read_bytes() == b"mine"
-
-
-def test_a_manifest_of_a_later_form_is_refused(tmp_path: Path) -> None:
-    ParquetWriter(tmp_path, [["-"]]).close()
-    path = tmp_path / parquet.MANIFEST
-    manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "format": parquet.FORMAT + 1, "tables": {}}))
-    with pytest.raises(UsageError, match="upgrade"):
-        read_manifest(tmp_path)
-
-
-def test_a_long_capture_is_told_by_all_of_its_bytes(tmp_path: Path) -> None:
-    capture = tmp_path / "a.pcap"
-    capture.write_bytes(bytes(100_000) + b"end")
-    ParquetWriter(tmp_path / "out", [[str(capture)]]).close()
-    (file,) = read_manifest(tmp_path / "out")["captures"][0]["files"]
-    assert file == {"file": "a.pcap", "size_bytes": 100_003, "sha256": hashlib.sha256(capture.read_bytes()).hexdigest()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 
 import kshark.cli
 import spark_analysis.cli
+from kshark.output.manifest import read_manifest
+from tests.output.exporting import exported
 from tests.shared import CAPTURES
 
 pytestmark = pytest.mark.spark
@@ -74,9 +75,10 @@ def test_an_export_from_spark_holds_the_same_rows(spark: Any, capsys: pytest.Cap
     words = ["export", *captures, "--each", "--records", "-o", str(tmp_path / "two"), "--master", "local[2]"]
     assert said(capsys, spark_analysis.cli.main, *words)[0] == 0
 
-    manifests = [json.loads((tmp_path / folder / "manifest.json").read_text()) for folder in ("one", "two")]
-    assert manifests[0] == manifests[1]
-    for name in manifests[0]["tables"]:
+    one, two = (read_manifest(tmp_path / folder) for folder in ("one", "two"))
+    assert one.captures == two.captures
+    assert {name: table.rows for name, table in one.tables.items()} == {name: table.rows for name, table in two.tables.items()}
+    for name in one.tables:
         rows = [sorted(map(str, pq.read_table(tmp_path / folder / name).to_pylist())) for folder in ("one", "two")]
         assert rows[0] == rows[1], name
     assert len(list((tmp_path / "two" / "exchanges").iterdir())) == 2
@@ -151,9 +153,7 @@ def test_an_export_that_was_not_finished_is_named_so(capsys: pytest.CaptureFixtu
 
 
 def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from kshark.output.parquet import ParquetWriter
-
-    ParquetWriter(tmp_path, [["-"]]).close()
+    exported(tmp_path, {})
     assert spark_analysis.cli.main(["check", str(tmp_path), "a.pcap"]) == 2
     assert spark_analysis.cli.main(["export", str(tmp_path), "-o", str(tmp_path / "x")]) == 2
     assert said(capsys, spark_analysis.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kshark.output.parquet import TableFile, arrow_schema
+from kshark.output.parquet import arrow_schema
+from kshark.output.parquet_files import empty_file
 from kshark.tables import TABLES
 
 pytestmark = pytest.mark.spark
@@ -20,5 +21,5 @@ def test_spark_reads_the_schema_that_arrow_writes(spark: Any, name: str, tmp_pat
     declared = spark.createDataFrame([], TABLES[name].ddl).schema
     assert from_arrow_schema(arrow_schema(TABLES[name])) == declared
 
-    TableFile(tmp_path, TABLES[name]).close()
+    empty_file(tmp_path, TABLES[name], ())
     assert spark.read.parquet(str(tmp_path / name)).schema == declared

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from kshark.output.parquet import ParquetWriter
 from kshark.tables import TABLES, Rows
+from tests.output.exporting import exported
 from tests.tables import batches, connection, consumer, coordinator
 from tests.tables.story import CAPTURE, Cells, Chapter, whole
 
@@ -45,11 +46,7 @@ def as_rows(chapter: Chapter) -> dict[str, list[Cells]]:
 
 def from_parquet(chapter: Chapter, folder: Path) -> dict[str, list[Cells]]:
     """The same by way of files."""
-    writer = ParquetWriter(folder, [[CAPTURE]], records=True)
-    writer.begin()
-    writer.page(chapter.told().events())
-    writer.page(chapter.beside)
-    writer.close()
+    exported(folder, {CAPTURE: chain(chapter.told().events(), chapter.beside)}, records=True)
     return {name: [plain(read(cells)) for cells in pq.read_table(folder / name).to_pylist()] for name in TABLES}
 
 

@@ -323,6 +323,8 @@ def test_captures_are_told_apart_by_as_little_as_that_takes() -> None:
     assert capture_names([["/x/a.pcap"], ["/y/a.pcap"]]) == ["x/a.pcap", "y/a.pcap"]
     assert capture_names([["a.pcap", "b.pcap", "c.pcap"]]) == ["a.pcap+2"]
     assert capture_names([["a.pcap"], ["a.pcap"]]) == ["a.pcap", "a.pcap#2"]
+    assert capture_names([["/x/a.pcap"], ["/x/b.pcap"]], {"a.pcap"}) == ["x/a.pcap", "b.pcap"]
+    assert capture_names([["a.pcap"], ["a.pcap"]], {"a.pcap", "a.pcap#3"}) == ["a.pcap#2", "a.pcap#4"]
     assert capture_names([["-"]]) == ["-"]
 
 

@@ -1,0 +1,87 @@
+"""A part of an export: what one process or task reads and writes of it, wherever it runs.
+
+part = PartWriter(attempt)             # kshark.output.export.Export gives the attempt
+capture = attempt.capture(name, files) # with the hashes of its files; None: its rows are there already
+part.begin(capture); part.page(events); ...
+export.commit([part.close()])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from kshark.analysis import Told
+from kshark.model import Event
+from kshark.output.manifest import Capture, capture_of
+from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles
+from kshark.output.parquet_partitions import Partitions
+from kshark.tables import Rows
+
+if TYPE_CHECKING:
+    from kshark.conditions.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a task is told of the export that it works for; can be pickled. `there`: captures that are not exported again."""
+
+    staging: Path
+    options: dict[str, Any]
+    partition_by: Sequence[str]
+    there: Sequence[Capture] = ()
+
+    def capture(self, name: str, files: Sequence[str]) -> Capture | None:
+        """The capture of these files, which are read for their hashes; None: its rows are there already."""
+        capture = capture_of(name, files, self.options)
+        return None if any(map(capture.is_same, self.there)) else capture
+
+    def files(self) -> PartFiles:
+        """Files for blocks of rows; whoever makes them himself says what became of them in a Part."""
+        return PartFiles(self.staging, Partitions(self.partition_by))
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Complete files and the captures that were read: small and plain, to be sent to whoever commits it."""
+
+    files: list[PartFile]
+    captures: list[Capture]
+
+
+class PartWriter:
+    """Events and what the analysis tells, of one capture after the other, into files of a part.
+
+    `wanted`: a filter by which exchanges have rows.
+    """
+
+    def __init__(self, attempt: Attempt, wanted: Filter | None = None) -> None:
+        pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
+        self._attempt = attempt
+        self._files = attempt.files()
+        self._captures: list[Capture] = []
+        self._rows = Rows("", records=attempt.options.get("records", False), wanted=None if wanted is None else wanted.takes)
+
+    def begin(self, capture: Capture) -> None:
+        """That capture's events follow."""
+        if "cluster" in self._attempt.partition_by:  # else captures share blocks, which makes a fifth less work of many small ones
+            self._files.add(self._rows.rest(), self._rows.names)
+        self._captures.append(capture)
+        self._rows.begin(capture.name)
+
+    def page(self, events: Iterable[Event | Told]) -> None:
+        self._files.add(self._rows.page(events), self._rows.names)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a file's worth was written: a good moment to commit, at a capture's end."""
+        return self._files.size_bytes >= FILE_BYTES
+
+    def close(self) -> Part:
+        """Ends the files."""
+        self._files.add(self._rows.rest(), self._rows.names)
+        return Part(self._files.close(), self._captures)
