@@ -122,7 +122,7 @@ class Engine:
 
 
 class Share:
-    """The stages behind the link, for some of a capture's connections: all between the same two hosts come to the same share.
+    """The stages behind the link, for some of a capture's connections: all between the same two ends come to the same share.
 
     What the others taught is `told` before the first segments; afterwards `taught` is what connections here taught, and `asked` what
     they needed to know, with the answers they had: if `Facts.changed` of one of these, the share is to be decoded again, and told more.

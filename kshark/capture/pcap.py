@@ -41,14 +41,16 @@ class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at the end.
-    Raises UnreadableInput when the file ends inside its header.
+    Raises UnreadableInput when the file ends inside its header. Of a range of the file the header comes first and then the range;
+    `skipped` are the bytes between them, `packets` those in them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, skipped: int = 0, packets: int = 0) -> None:
         self._carry = Carry(FILE_HEADER)
+        self._carry.position = skipped
         self._format: Format | None = None
         self._link_type = 0
-        self._number = 0
+        self._number = packets
         self._time_ns = 0
         self._unread: int | None = None
 

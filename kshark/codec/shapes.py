@@ -46,7 +46,7 @@ class Shape:
     """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of its values.
 
     The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes fields, and
-    `_tagged`; all of them are UNSET when absent.
+    `_tagged`; all of them are UNSET when absent. Structs in it are typed, so that msgspec makes the same objects of what it packed.
     """
 
     name: str
@@ -68,8 +68,7 @@ def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
 def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
     slots = tuple(_slot(f, version, flexible, name) for f in field.in_wire_order(version))
     tags = {tag: _slot(f, version, flexible, name) for tag, f in sorted(field.by_tag(version).items())} if flexible else {}
-    attributes: list[Any] = [(slot.name, Any) for slot in slots]
-    attributes += [(slot.name, Any, msgspec.UNSET) for slot in tags.values()]
+    attributes: list[Any] = [(slot.name, _python_type(slot), msgspec.UNSET) for slot in (*slots, *tags.values())]
     attributes += [(slot.name + DECODED, Any, msgspec.UNSET) for slot in (*slots, *tags.values()) if slot.type == "bytes"]
     if flexible:
         attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
@@ -88,6 +87,12 @@ def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:
     nullable, tagged = version in field.nullable, version in field.tagged
     least = _least(field.type, flexible, nullable, shape)
     return Slot(field.name, field.type, flexible, nullable, tagged, field.default, least, element, shape, field.aligned)
+
+
+def _python_type(slot: Slot) -> Any:
+    if slot.element is not None:
+        return list[_python_type(slot.element)] | None  # type: ignore[misc]
+    return Any if slot.shape is None else slot.shape.make | None
 
 
 def _least(type: str, compact: bool, nullable: bool, shape: Shape | None) -> int:

@@ -1,6 +1,7 @@
-"""Segments on their way to those who put streams together: shared out by hosts, packed into bytes, one piece a share and batch.
+"""Segments on their way to those who put streams together: shared out by their ends, packed into bytes, one piece a share and batch.
 
-All connections between two hosts go to the same share, so that a reused port, a late segment and a copy meet the connection they belong to.
+What lies between the same two ends goes to the same share, so that a reused port, a late segment and a copy meet the connection they
+belong to.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _COLUMNS: Final = (
 _RARE: Final = (("clock_ns", "<i8"), ("missing", "<u4"))
 #: Multipliers that mix bits, the same in every process (Steele, Lea and Flood, 2014: SplitMix64).
 _MIX: Final = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-_SHIFTS: Final = np.array([30, 27, 31, 3], np.uint64)
+_SHIFTS: Final = np.array([30, 27, 31, 3, 16], np.uint64)
+_PORT: Final = np.uint64(0xFFFF)
 
 
 class Piece(NamedTuple):
@@ -49,10 +51,11 @@ def shared_out(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tup
 
 
 def _share(keys: Words, shares: int) -> Int64s:
-    """By both hosts, the same for both directions."""
+    """By both hosts and ports, the same for both directions."""
+    ports = keys[4] & _PORT, keys[4] >> _SHIFTS[4] & _PORT
     with np.errstate(over="ignore"):
-        hosts = _mixed(keys[0] + (_mixed(keys[1]) << _SHIFTS[3])) + _mixed(keys[2] + (_mixed(keys[3]) << _SHIFTS[3]))
-        number: Int64s = (_mixed(hosts) % np.uint64(shares)).astype(np.int64)
+        ends = (_mixed(keys[at] + (_mixed(keys[at + 1] + port) << _SHIFTS[3])) for at, port in zip((0, 2), ports, strict=True))
+        number: Int64s = (_mixed(next(ends) + next(ends)) % np.uint64(shares)).astype(np.int64)
     return number
 
 
