@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.parser import Parser, add_format, close_to
-from kshark.errors import Error, UnreadableInput, UsageError
+from kshark.errors import Error, UsageError
 from spark_analysis.progress import shown
 from spark_analysis.session import need_pyspark, open_session
 from spark_analysis.settings import pairs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from spark_analysis.check import Checked
+    from spark_analysis.rows import Fault
 
 COMMANDS: Final = {
     "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
@@ -107,11 +108,16 @@ def _check(args: Namespace) -> int:
     from kshark.cli.check import selection, show, verdict
     from kshark.output.findings import Tally
     from kshark.output.sink import Sink
+    from spark_analysis.rows import Fault
 
     chosen = selection(args)
-    sink, violated = Sink(sys.stdout), False
+    sink, violated, unread = Sink(sys.stdout), False, 0
     checked = _checked(args)
     for name, one in checked.items():
+        if isinstance(one, Fault):
+            print(f"kshark-spark: {one.text}", file=sys.stderr)
+            unread = 2
+            continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
         tally = Tally()
@@ -122,48 +128,32 @@ def _check(args: Namespace) -> int:
             show(findings, args, sink, one.topics)
         verdict(tally, one.seen, args, sink, name if len(checked) > 1 else None)
         violated = violated or tally.verdicts["violation"] > 0
-    return int(violated)
+    return int(violated) or unread
 
 
-def _checked(args: Namespace) -> dict[str, Checked]:
+def _checked(args: Namespace) -> dict[str, Checked | Fault]:
     """What was found in each capture, by the name it is shown with."""
-    from spark_analysis.check import check
-
     folder = _tables(args.paths)
     if folder is not None:
         from kshark.output.manifest import whole_captures
+        from spark_analysis.check import check
         from spark_analysis.tables import exported
 
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
-            return check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")
-    captures = _captures(args)
-    named = args.format == "text"
-    spark = _session(args)
-    with shown(spark):
-        found = _decoded(spark, [[os.path.abspath(file) for file in files] for files in captures], named=named)
-    return {files[0]: one for files, one in zip(captures, found, strict=True)}
-
-
-def _decoded(spark: SparkSession, captures: list[list[str]], *, named: bool) -> list[Checked]:
-    """What was found in each capture, decoded by tasks."""
+            return {**check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")}
     from dissectors.topics import NAMING_APIS
     from kshark.analysis import APIS
     from kshark.pipeline import Options
-    from kshark.tables.captures import capture_names
-    from spark_analysis.check import check
-    from spark_analysis.tables import decoded, tasks_of
+    from spark_analysis.captures import checked
 
-    cores = spark.sparkContext.defaultParallelism
-    bodies = APIS | NAMING_APIS if named else APIS
-    rows: DataFrame = decoded(spark, tasks_of(captures, cores), Options(records=False, bodies=bodies)).persist()
-    fault = rows.where("fault is not null").select("fault").first()
-    if fault is not None:
-        raise UnreadableInput(fault[0])
-    names = capture_names(captures)
-    found = check(rows.drop("fault"), names, cores, named=named)
-    return [found[name] for name in names]
+    captures = _captures(args)
+    bodies = APIS | NAMING_APIS if args.format == "text" else APIS
+    spark = _session(args)
+    with shown(spark):
+        found = checked(spark, [[os.path.abspath(file) for file in files] for files in captures], Options(records=False, bodies=bodies))
+    return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
 # -- export

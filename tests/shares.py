@@ -6,6 +6,7 @@ Nothing of it may be told from what one engine makes of the whole capture.
 from __future__ import annotations
 
 import heapq
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,12 @@ from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.link.ranges import together
 from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Message, Moment, Opened, PacketBatch, Weird
+from kshark.parallel.judging import Judging
 from kshark.parallel.segments import Piece, shared_out, unpack
+from kshark.parallel.sorting import Packed, Sorter, numbered
 from kshark.pipeline import Engine, Options, Share
 from kshark.reassembly import Copies
+from kshark.registry import Registry
 from kshark.tables import Rows
 from tests.copies import chosen, joined
 
@@ -39,10 +43,8 @@ class Told:
     rows: Table = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
 
-    def judged(self) -> Told:
-        analyzer = Analyzer()
-        self.findings = in_packet_order([*analyzer.page(self.events), *analyzer.close()])
-        return self
+    #: All that the analysis tells, as text.
+    told: Table = field(default_factory=Counter)
 
 
 def add(rows: Rows, page: Iterable[Event], to: Table) -> None:
@@ -52,11 +54,13 @@ def add(rows: Rows, page: Iterable[Event], to: Table) -> None:
 
 def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
     """The whole capture, by one engine."""
-    told, rows = Told(), Rows("c")
+    told, rows, analyzer = Told(), Rows("c"), Analyzer(sessions=True, steps=True)
     for page in Engine(options).pages(batches):
         told.events += page
         add(rows, page, told.rows)
-    return told.judged()
+    found = [*analyzer.page(told.events), *analyzer.close()]
+    told.findings, told.told = in_packet_order(found), Counter(map(str, [*found, *analyzer.listed()]))
+    return told
 
 
 # -- map
@@ -95,10 +99,13 @@ class Reduced:
     copies: Copies
     taught: list[Fact]
     asked: list[Question]
+    common: bytes
+    packed: list[Packed]
 
 
-def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact]) -> Reduced:
+def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int) -> Reduced:
     known = [*facts]
+    sorter, packed = Sorter(buckets), list[Packed]()
     share, ends, rows, table, events = Share(options, told=known), EndsTable(), Rows("c", asking=True), Counter[Any](), list[Event]()
     rows.names.told(known)
 
@@ -110,7 +117,10 @@ def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Itera
     for page in pages():
         events += page
         add(rows, page, table)
-    return Reduced(events, table, share.copies, [*share.taught, *rows.names.taught], [*share.asked, *rows.names.asked])
+        packed += sorter.page(page)
+    packed += sorter.close()
+    taught, asked = [*share.taught, *rows.names.taught], [*share.asked, *rows.names.asked]
+    return Reduced(events, table, share.copies, taught, asked, pickle.dumps(sorter.common), packed)
 
 
 def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: Sequence[int], shares: int, random: Random) -> Told:
@@ -118,12 +128,13 @@ def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: S
     whole = joined([item for item in batches if isinstance(item, PacketBatch)])
     pieces, said, end = mapped(whole, edges, shares, random)
     facts = Facts([])
-    parts = [reduced(each, options, end, facts) for each in pieces]
+    buckets = random.choice([1, 3, 8])
+    parts = [reduced(each, options, end, facts, buckets) for each in pieces]
     for _ in range(5):
         facts = Facts(fact for part in parts for fact in part.taught)
         again = [number for number, part in enumerate(parts) if any(map(facts.changed, part.asked))]
         for number in again:
-            parts[number] = reduced(pieces[number], options, end, facts)
+            parts[number] = reduced(pieces[number], options, end, facts, buckets)
         if not again:
             break
     else:
@@ -135,7 +146,21 @@ def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: S
     for part in parts:
         told.rows += part.rows
     add(Rows("c"), weirds, told.rows)
-    return told.judged()
+    analysed(told, parts, weirds, buckets)
+    return told
+
+
+def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buckets: int) -> None:
+    """Each bucket's exchanges through the analysis; what is told of what is common, every bucket tells, and it counts once."""
+    common = numbered([pickle.loads(part.common) for part in parts], weirds)
+    packed = sorted((each for part in parts for each in part.packed), key=lambda each: each.since)
+    for bucket in range(buckets):
+        judging = Judging(common, Registry(), listed=True)
+        found = [one for each in packed if each.bucket == bucket for one in judging.feed(each.since, each.exchanges)]
+        found += judging.close()
+        told.told |= Counter(map(str, found))
+        told.findings += [one for one in found if isinstance(one, Finding) and one not in told.findings]
+    told.findings = in_packet_order(told.findings)
 
 
 # -- joined

@@ -6,6 +6,9 @@ small ones. Where every queue is full it decodes a batch itself: N processes kee
 batches before it (open requests, names of topic ids, widths of columns) the first process finds out (kshark.parallel.lookahead).
 Commands that need all connections in one place (check, export) decode in one other process (kshark.parallel.forwarding).
 
+Where processes share no memory (Spark), a capture is cut three times: ranges of packets (kshark.capture.ranges) become segments, shares of
+connections (segments, decoding) become exchanges, and buckets of members (sorting, judging) are judged.
+
 Not one byte of the output depends on the number of processes.
 """
 

@@ -30,13 +30,6 @@ def _value(value: object) -> str:
     return str(getattr(value, "id", value))
 
 
-@pytest.fixture(params=["hosts", "ports"])
-def shared_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These captures have one host: told apart by their ports too, connections are shared out more widely than they ever will be."""
-    if request.param == "ports":
-        monkeypatch.setattr(segments, "_share", by_ports)
-
-
 def by_ports(keys: Any, shares: int) -> Any:
     return ((keys[4] & 0xFFFF) ^ (keys[4] >> 16 & 0xFFFF)).astype(np.int64) % shares
 
@@ -51,11 +44,11 @@ def in_order(told: Told) -> list[tuple[str, ...]]:
 def assert_same(one: Told, other: Told) -> None:
     assert sorted((one.rows - other.rows).elements())[:3] == sorted((other.rows - one.rows).elements())[:3] == []
     assert in_order(other) == in_order(one)
+    assert sorted((one.told - other.told).elements())[:3] == sorted((other.told - one.told).elements())[:3] == []
     assert other.findings == one.findings
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.usefixtures("shared_by")
 def test_what_is_shared_out_comes_to_the_same(name: str) -> None:
     random = Random(name)
     batches = capture_of(CAPTURES / name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -82,50 +81,6 @@ def test_an_export_from_spark_holds_the_same_rows(spark: Any, capsys: pytest.Cap
         rows = [sorted(map(str, pq.read_table(tmp_path / folder / name).to_pylist())) for folder in ("one", "two")]
         assert rows[0] == rows[1], name
     assert len(list((tmp_path / "two" / "exchanges").iterdir())) == 2
-
-
-# -- the plan
-
-
-def physical(frame: Any) -> str:
-    """What Spark is going to do."""
-    plan: str = frame._jdf.queryExecution().executedPlan().toString()
-    return plan
-
-
-def test_one_shuffle_by_session_and_messages_stay_with_the_workers(spark: Any) -> None:
-    from kshark.analysis import APIS
-    from kshark.pipeline import Options
-    from spark_analysis.check import found_in
-    from spark_analysis.tables import decoded, tasks_of
-
-    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "adv-sessions-4.2.1.pcap")]
-    tasks = tasks_of([captures], 2)
-    rows = decoded(spark, tasks, Options(records=False, bodies=APIS))
-
-    found = found_in(rows, 2)
-
-    plan = physical(found)
-    shuffles = re.findall(r"(?<!Broadcast)Exchange (\w+)\(([^)]*)\)", plan)
-    assert len(shuffles) == 1, plan
-    assert "bucket" in shuffles[0][1]
-    assert rows.rdd.getNumPartitions() == len(tasks) == 2
-    assert re.search(r"BroadcastExchange(?s:.)*flow_id", plan), "what is broadcast are names of connections"
-    assert set(found.columns) == {"capture", "bucket", "finding", "sessions"}
-
-
-def test_captures_of_their_own_have_tasks_of_their_own() -> None:
-    from spark_analysis.tables import tasks_of
-
-    captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "seed-messy.pcap")]
-    assert [(task.capture, task.shard, task.shards) for task in tasks_of([[one] for one in captures], 2)] == [
-        ("adv-epochs.pcap", 0, 1),
-        ("seed-messy.pcap", 0, 1),
-    ]
-    assert [(task.capture, task.shard, task.shards) for task in tasks_of([captures], 1)] == [
-        ("adv-epochs.pcap+1", 0, 2),
-        ("adv-epochs.pcap+1", 1, 2),
-    ]
 
 
 # -- what goes wrong

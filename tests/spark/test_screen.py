@@ -11,7 +11,7 @@ import pytest
 
 from kshark.analysis import Analyzer, in_packet_order
 from kshark.model import RST, SYN, Event, Finding
-from kshark.tables import Rows
+from kshark.tables import TABLES, Block, Rows
 from tests.conversation import Asked, Connection, Conversation, Member, events
 from tests.packets import Tcp
 
@@ -115,13 +115,29 @@ def rows_of(spark: Any, talks: dict[str, list[Event]]) -> Any:
     """The tables of many conversations, each a capture of its own."""
     import pyarrow as pa
 
-    from spark_analysis.tables import NEEDED, packed
+    from spark_analysis.tables import NEEDED
 
     batches = []
     for name, happened in talks.items():
         rows = Rows(name)
         batches += [packed(table, block) for table, block in (*rows.page(happened), *rows.rest()) if table in NEEDED]
-    return spark.createDataFrame(pa.Table.from_batches(batches)).drop("fault").cache()
+    return spark.createDataFrame(pa.Table.from_batches(batches)).cache()
+
+
+def packed(table: str, block: Block) -> Any:
+    """Rows of one table in the shape of spark_analysis.tables."""
+    import pyarrow as pa
+
+    from kshark.output.parquet import arrow_schema, record_batch
+    from spark_analysis.tables import NEEDED
+
+    columns = []
+    for name in NEEDED:
+        schema = arrow_schema(TABLES[name])
+        rows = record_batch(schema, block).columns if name == table else None
+        none = pa.nulls(len(block), pa.struct(list(schema)))
+        columns.append(none if rows is None else pa.StructArray.from_arrays(rows, fields=list(schema)))
+    return pa.RecordBatch.from_arrays(columns, [*NEEDED])
 
 
 @pytest.mark.parametrize("first", [0, 1000])

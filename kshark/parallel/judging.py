@@ -1,0 +1,135 @@
+"""One bucket of members through the analysis: its own exchanges, and what is common to all, in the order of the time line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from kshark.analysis import Analyzer, Told
+from kshark.codec.shapes import shape_of
+from kshark.model import Exchange, Flow, Message, Opened
+from kshark.parallel.sorting import Place, Placed
+from kshark.registry import Registry
+
+_END = 1 << 62
+
+
+class _Asked(msgspec.Struct, array_like=True, gc=False):
+    """A request as kshark.parallel.sorting packs it; null: UNSET, but of `client_id`."""
+
+    packet: int
+    packets: tuple[int, int] | None
+    time_ns: int
+    client: str
+    broker: str
+    api_key: int
+    api: str | None
+    version: int
+    correlation_id: int
+    client_id: str | None
+    size: int
+    weird: list[str] | None
+    detail: str | None
+    body: msgspec.Raw
+
+
+class _Answered(msgspec.Struct, array_like=True, gc=False):
+    packet: int
+    packets: tuple[int, int] | None
+    time_ns: int
+    latency_ns: int | None
+    size: int
+    weird: list[str] | None
+    detail: str | None
+    body: msgspec.Raw
+
+
+class _Row(msgspec.Struct, array_like=True, gc=False):
+    """An exchange: where its request stands and where it stands itself, the first packet of its connection."""
+
+    asked: Place
+    place: Place
+    first_packet: int
+    outcome: Any
+    packet: int
+    request: _Asked
+    response: _Answered | None
+
+
+_ROWS = msgspec.msgpack.Decoder(list[_Row])
+
+
+class Judging:
+    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see kshark.parallel.sorting.numbered."""
+
+    def __init__(self, common: Sequence[Placed], registry: Registry, *, listed: bool = False) -> None:
+        self._analyzer = Analyzer(sessions=listed, steps=listed)
+        self._common = common
+        self._taken = 0
+        self._flows: dict[int, Flow] = {event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)}
+        self._waiting: list[Placed] = []
+        self._registry = registry
+        self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def feed(self, since: int, exchanges: bytes) -> list[Told]:
+        """What is told before their first event."""
+        told = self._until(since)
+        for row in _ROWS.decode(exchanges):
+            self._waiting += self._events(row)
+        return told
+
+    def close(self) -> list[Told]:
+        return [*self._until(_END), *self._analyzer.close(), *self._analyzer.listed()]
+
+    @property
+    def sessions(self) -> int:
+        return int(self._analyzer.summary()["sessions"])
+
+    def _until(self, packet: int) -> list[Told]:
+        """Everything before that packet."""
+        common, begin = self._common, self._taken
+        while self._taken < len(common) and common[self._taken][0][0] < packet:
+            self._taken += 1
+        waiting = sorted([*self._waiting, *common[begin : self._taken]], key=_place)
+        ready = next((at for at, placed in enumerate(waiting) if placed[0][0] >= packet), len(waiting))
+        self._waiting = waiting[ready:]
+        return [*self._analyzer.page([event for _, event in waiting[:ready]]), *self._analyzer.listed()]
+
+    def _events(self, row: _Row) -> Iterator[Placed]:
+        flow, asked = self._flows[row.first_packet], row.request
+        readers = self._known.get((asked.api_key, asked.version)) or self._readers(asked.api_key, asked.version)
+        names = asked.api_key, UNSET if asked.api is None else asked.api, asked.version, asked.correlation_id, asked.client_id
+        request = Message(
+            asked.packet, _or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request", *names,
+            UNSET, UNSET, asked.size, readers[0](asked.body), _or_unset(asked.weird), _or_unset(asked.detail),
+        )  # fmt: skip
+        yield row.asked, request
+        response, answer = None, row.response
+        if answer is not None:
+            response = Message(
+                answer.packet, _or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker, "response", *names,
+                asked.packet, _or_unset(answer.latency_ns), answer.size, readers[1](answer.body), _or_unset(answer.weird),
+                _or_unset(answer.detail),
+            )  # fmt: skip
+        yield row.place, Exchange(request, response, row.outcome, flow, row.packet)
+
+    def _readers(self, api_key: int, version: int) -> tuple[Any, Any]:
+        """What makes bodies of the same classes as the codec's."""
+        api = self._registry.api(api_key)
+        assert api is not None
+        known = api.versions.nearest(version)
+        shapes = (shape_of(layout, known) for layout in (api.request, api.response))
+        one, other = (msgspec.msgpack.Decoder(shape.make | None).decode for shape in shapes)
+        self._known[api_key, version] = one, other
+        return one, other
+
+
+def _place(placed: Placed) -> Place:
+    return placed[0]
+
+
+def _or_unset(value: Any) -> Any:
+    return UNSET if value is None else value

@@ -1,0 +1,279 @@
+"""What the analysis needs of a share, sorted: exchanges by their member's bucket, and what verdicts on all members depend on.
+
+Where the keys of all machines that have rules lie in one bucket, it is judged apart from the others. What lies in no bucket is common to
+all: beginnings and ends of connections, holes, what brokers say of themselves, requests whose member cannot be read. Of all else only
+signs are kept, messages without body that show that a connection was alive: its first and last request, its first answer, and the last
+request before an answer to none. kshark.analysis.analyzer lists what verdicts depend on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kshark.analysis.rules import BOOK
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.tables.events import AFTER, BEFORE, MESSAGES, body_of
+
+_KEY: Final = BOOK.bucket
+#: Exchanges that are packed together.
+_TOGETHER: Final = 500
+_SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+_asked: Final = attrgetter(
+    "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id", "size", "weird",
+    "detail", "body",
+)  # fmt: skip
+_answered: Final = attrgetter("packet", "packets", "time_ns", "latency_ns", "size", "weird", "detail", "body")
+_PACKED: Final = msgspec.msgpack.Encoder(enc_hook=lambda _: None)  # UNSET
+_JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
+
+#: Where an event stands in the time line: packet; BEFORE to AFTER; first packet of the connection, -1 without one; how many events of its
+#: share came before it. Shares that were decoded apart are put in order again by it.
+Place = tuple[int, int, int, int]
+Placed = tuple[Place, Event]
+
+
+class Packed(NamedTuple):
+    """Exchanges of a bucket, and the packet before which none of their events lies."""
+
+    bucket: int
+    since: int
+    exchanges: bytes
+
+
+class Sorter:
+    """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers."""
+
+    def __init__(self, buckets: int) -> None:
+        self.common: list[Placed] = []
+        self.exchanges = self.gaps = 0
+        self._buckets = buckets
+        self._count = 0
+        self._latest = (0, BEFORE, -1)
+        self._held: dict[int, list[tuple[Any, ...]]] = {}
+        #: By id(): where requests stand that the analysis reads.
+        self._asked: dict[int, Place] = {}
+        #: By connection: its first packet, its last request with its number, and whether one was answered.
+        self._first: dict[int, int] = {}
+        self._last: dict[int, tuple[int, Message]] = {}
+        self._alive: set[int] = set()
+
+    def page(self, events: list[Event]) -> Iterator[Packed]:
+        late = _behind_messages(events)
+        for at, event in enumerate(events, self._count):
+            kind = type(event)
+            if kind is Message:
+                if event.kind == "request":  # type: ignore[union-attr]
+                    self._request(at, event)  # type: ignore[arg-type]
+            elif kind is Exchange:
+                self.exchanges += 1
+                self._exchange(at, AFTER if at - self._count in late else MESSAGES, event)  # type: ignore[arg-type]
+            elif kind is Opened:
+                self._opened(at, event)  # type: ignore[arg-type]
+            elif kind is HalfClosed or kind is Gap:
+                self.gaps += kind is Gap
+                place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
+                self.common.append((place, event))
+            elif kind is Closed:
+                self._closed(at, event)  # type: ignore[arg-type]
+        self._count += len(events)
+        for bucket in [bucket for bucket, held in self._held.items() if len(held) >= _TOGETHER]:
+            yield self._pack(bucket)
+
+    def close(self) -> Iterator[Packed]:
+        for bucket in [*self._held]:
+            yield self._pack(bucket)
+
+    def _place(self, packet: int, phase: int, first_packet: int, at: int) -> Place:
+        """The place of the share's event number `at`, which is behind the places of those before it."""
+        self._latest = max(self._latest, (packet, phase, first_packet))
+        return (*self._latest, at)
+
+    # -- events
+
+    def _opened(self, at: int, opened: Opened) -> None:
+        flow = opened.flow
+        self._first[flow.id] = flow.first_packet
+        self.common.append((self._place(opened.packet, BEFORE, flow.first_packet, at), opened))
+
+    def _request(self, at: int, message: Message) -> None:
+        flow = message.flow
+        first = flow not in self._last
+        self._last[flow] = at, message
+        if first or message.api_key in _READ:
+            place = self._place(message.packet, MESSAGES, self._first[flow], at)
+            if first:
+                self.common.append((place, _sign(message)))
+            if message.api_key in _READ:
+                self._asked[id(message)] = place
+
+    def _exchange(self, at: int, phase: int, exchange: Exchange) -> None:
+        request, response, flow = exchange.request, exchange.response, exchange.flow
+        asked = None if request is None else self._asked.pop(id(request), None)
+        is_sign = response is not None and flow.id not in self._alive
+        if request is not None and asked is None and not is_sign:
+            return
+        place = self._place(exchange.packet, phase, flow.first_packet, at)
+        if request is None:
+            self._sign_of_last(flow.id)
+            self.common.append((place, _of(exchange, None, None if response is None else _sign(response))))
+            return
+        if response is not None:
+            self._alive.add(flow.id)
+        if request.api_key in _BRIEF and response is not None:
+            self.common.append((place, _of(exchange, _brief(request), _brief(response))))
+        elif asked is not None and _is_unreadable(request):
+            self.common += ((asked, _as_fields(request)), (place, _of(exchange, _as_fields(request), _as_fields(response))))
+        else:
+            if is_sign:
+                self.common.append((place, _of(exchange, _sign(request), _sign(response))))
+            if asked is not None and request.api_key not in _BRIEF:
+                answer = None if response is None else _answered(response)
+                row = (asked, place, flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
+                self._held.setdefault(self._bucket(request), []).append(row)
+
+    def _closed(self, at: int, closed: Closed) -> None:
+        flow = closed.flow
+        self._sign_of_last(flow.id)
+        self.common.append((self._place(closed.packet, AFTER, flow.first_packet, at), closed))
+        self._last.pop(flow.id, None)
+        self._alive.discard(flow.id)
+
+    def _sign_of_last(self, flow: int) -> None:
+        last = self._last.get(flow)
+        if last is not None:
+            at, message = last
+            self.common.append(((message.packet, MESSAGES, self._first[flow], at), _sign(message)))
+
+    # -- buckets
+
+    def _bucket(self, request: Message) -> int:
+        """By what the keys of all machines have in common; the same in every process."""
+        key = repr([getattr(request.body, column, None) for column in _KEY])
+        return zlib.crc32(key.encode(errors="surrogatepass")) % self._buckets
+
+    def _pack(self, bucket: int) -> Packed:
+        held = self._held.pop(bucket)
+        return Packed(bucket, min(row[0][0] for row in held), _PACKED.encode(held))
+
+
+def _brokers(body: Any) -> dict[str, Any]:
+    nodes = getattr(body, "brokers", UNSET)
+    named = [_only(node, "node_id", "host", "port") for node in nodes] if isinstance(nodes, list) else nodes
+    return _only(body, "cluster_id") | ({} if named is UNSET else {"brokers": named})
+
+
+def _offered(body: Any) -> dict[str, Any]:
+    offered = getattr(body, "api_keys", UNSET)
+    if isinstance(offered, list):
+        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key == SHARE_FETCH]
+    return _only(body, "error_code") | ({} if offered is UNSET else {"api_keys": offered})
+
+
+def _only(struct: Any, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(struct, name, UNSET)) is not UNSET}
+
+
+#: Of answers that go to every bucket, what the analysis reads.
+_BRIEF: Final[dict[Any, Callable[[Any], dict[str, Any]]]] = {METADATA: _brokers, API_VERSIONS: _offered}
+#: The APIs whose exchanges the analysis reads.
+_READ: Final = BOOK.apis | _BRIEF.keys()
+
+
+def _is_unreadable(request: Message) -> bool:
+    """A share request whose session is not known: all sessions of its connection are concerned."""
+    return request.api_key in _SHARE and not isinstance(getattr(request.body, "share_session_epoch", UNSET), int)
+
+
+def _sign(message: Message | None) -> Any:
+    """A message of which only is told that it was there."""
+    return message and replace(message, api_key=UNSET, api=UNSET, version=UNSET, client_id=UNSET, body=None, weird=UNSET, detail=UNSET)
+
+
+def _brief(message: Message) -> Message:
+    """A message of _BRIEF; the body of an answer is JSON."""
+    body = None if message.kind == "request" or message.body is None else _JSON.encode(_BRIEF[message.api_key](message.body)).decode()
+    sign: Message = _sign(message)
+    sign.api_key, sign.body = message.api_key, body
+    return sign
+
+
+def _as_fields(message: Message | None) -> Any:
+    """A message that goes to every bucket as it is."""
+    if message is None or message.body is None or message.body is UNSET:
+        return message and replace(message)
+    return replace(message, body=body_of(_JSON.encode(message.body).decode()))
+
+
+def _of(exchange: Exchange, request: Message | None, response: Message | None) -> Exchange:
+    return Exchange(request, response, exchange.outcome, exchange.flow, exchange.packet)
+
+
+def _behind_messages(events: list[Event]) -> set[int]:
+    """The events that only the end of their connection shows, right before that end."""
+    late: set[int] = set()
+    for end, closed in enumerate(events):
+        if type(closed) is Closed or type(closed) is HalfClosed:
+            at = end - 1
+            while at >= 0 and _goes_with(events[at], closed):
+                late.add(at)
+                at -= 1
+    return late
+
+
+def _goes_with(event: Event, end: Closed | HalfClosed) -> bool:
+    if isinstance(event, Exchange):
+        return event.outcome == "unanswered" and event.packet == end.packet and event.flow is end.flow
+    return isinstance(event, Weird) and event.packet == end.packet and event.flow == end.flow.id
+
+
+def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed]:
+    """What is common of all shares and what belongs to no connection, in the order of the time line, connections numbered in the order of
+    their first packets."""
+    flows = [{event.flow.id: event.flow for _, event in common if isinstance(event, Opened)} for common in shares]
+    numbers = {first: number for number, first in enumerate(sorted(flow.first_packet for known in flows for flow in known.values()))}
+    for common, known in zip(shares, flows, strict=True):
+        of_share = {own: numbers[flow.first_packet] for own, flow in known.items()}
+        for _, event in common:
+            if isinstance(event, Message):
+                event.flow = of_share[event.flow]
+            elif isinstance(event, Exchange):
+                for message in (event.request, event.response):
+                    if message is not None:
+                        message.flow = of_share[message.flow]
+        for own, flow in known.items():
+            flow.id = of_share[own]
+    others = [((weird.packet, BEFORE, -1, 0), weird) for weird in weirds]
+    return _without_repeated(sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0)))
+
+
+def _without_repeated(common: list[Placed]) -> list[Placed]:
+    """Answers of brokers about themselves, but for those that tell nothing new; with Fields for bodies."""
+    kept: list[Placed] = []
+    clusters: set[str] = set()
+    #: The brokers that gave the last answer to ApiVersions, one behind the other.
+    offer, offering = "", set[str]()
+    for placed in common:
+        answer = placed[1].response if isinstance(placed[1], Exchange) else None
+        if answer is not None and isinstance(answer.body, str):
+            if answer.api_key == METADATA:
+                if answer.body in clusters:
+                    continue
+                clusters.add(answer.body)
+                offering.clear()  # addresses may turn out to be one broker
+            else:
+                if answer.body != offer:
+                    offer, offering = answer.body, set()
+                if answer.broker in offering:
+                    continue
+                offering.add(answer.broker)
+            answer.body = body_of(answer.body)
+        kept.append(placed)
+    return kept

@@ -1,0 +1,75 @@
+"""The check of captures: small ones each by one task, large ones by ranges, shares and buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from dissectors.topics import NAMING_APIS
+from kshark.analysis import Analyzer, in_packet_order
+from kshark.face import pages
+from kshark.model import Finding, Message
+from kshark.names import TopicNames
+from kshark.pipeline import Options
+from kshark.registry import Registry
+from spark_analysis.buckets import judged, names_of
+from spark_analysis.check import Checked
+from spark_analysis.plan import Plan, Sizes, planned, size_of, tasks_for
+from spark_analysis.rows import Fault, results
+from spark_analysis.shares import Parts, decoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT: Final = Sizes()
+
+
+def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Checked | Fault]:
+    """What was found in each capture, or why it could not be read."""
+    cores = spark.sparkContext.defaultParallelism
+    large = [files for files in captures if size_of(files) > sizes.whole]
+    small = [files for files in captures if size_of(files) <= sizes.whole]
+    tasks = tasks_for([file for files in small for file in files], len(small), cores)
+    apart = iter(_in_parts(spark, large, options, cores, sizes) if large else ())
+    whole = iter(results(spark, small, lambda files: _whole(files, options), tasks))
+    return [next(apart if size_of(files) > sizes.whole else whole) for files in captures]
+
+
+def _whole(files: Sequence[str], options: Options) -> Checked:
+    """A capture in one task."""
+    analyzer, names = Analyzer(), TopicNames(Registry(options.dissectors))
+    found: list[Finding] = []
+    for page in pages(files, options):
+        found += analyzer.page(page)
+        for event in page:
+            if type(event) is Message and event.api_key in NAMING_APIS:
+                names.learn(event)
+    found += analyzer.close()
+    seen = analyzer.summary()
+    return _checked(found, names.known, seen["sessions"], seen["exchanges"], seen["gaps"])
+
+
+def _in_parts(
+    spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, cores: int, sizes: Sizes
+) -> Iterator[Checked | Fault]:
+    """Captures by ranges, shares and buckets."""
+    plans = planned(spark, captures, cores, sizes)
+    known = [plan for plan in plans if isinstance(plan, Plan)]
+    exchanges, parts = decoded(spark, known, options, cores)
+    sound = [(plan, part) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
+    found = iter(judged(exchanges, sound))
+    decoded_parts = iter(parts)
+    for plan in plans:
+        part = plan if isinstance(plan, Fault) else next(decoded_parts)
+        if isinstance(part, Fault):
+            yield part
+        else:
+            findings, sessions = next(found)
+            counts = (sum(share.exchanges for share in part.shares), sum(share.gaps for share in part.shares))
+            yield _checked(findings, names_of(part), sessions, *counts)
+
+
+def _checked(found: Iterable[Finding], names: Mapping[str, str], sessions: int, exchanges: int, gaps: int) -> Checked:
+    findings = in_packet_order(found)
+    topics = {topic_id: names[topic_id] for finding in findings if (topic_id := finding.topic_id) is not None and topic_id in names}
+    return Checked(findings, topics, sessions, exchanges, gaps)

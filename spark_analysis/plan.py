@@ -1,0 +1,93 @@
+"""How the work on large captures is laid out: which ranges are read, how many shares are decoded, how many buckets are judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from kshark.capture.ranges import RANGE_BYTES, Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, walked
+from kshark.errors import Error
+from kshark.model import Moment
+from spark_analysis.rows import Fault, results
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Sizes(NamedTuple):
+    """Bytes of a capture up to which one task does it all; bytes of a range, and of a share; buckets (None: two a core)."""
+
+    whole: int = 64 << 20
+    range: int = RANGE_BYTES
+    share: int = 64 << 20
+    buckets: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A capture. Its shares and buckets are numbered over all captures, `shares` of them from `share` on, buckets likewise."""
+
+    files: Sequence[str]
+    ranges: list[Range]
+    end: Moment
+    share: int
+    shares: int
+    bucket: int
+    buckets: int
+
+
+def size_of(files: Sequence[str]) -> int:
+    """Of those that are there; whoever reads the others says what is wrong."""
+    return sum(os.path.getsize(file) for file in files if os.path.exists(file))
+
+
+def tasks_for(files: Sequence[str], count: int, cores: int) -> int:
+    """Tasks for `count` pieces of work on these files: none is small, all cores have some."""
+    return max(1, min(count, max(2 * cores, size_of(files) // RANGE_BYTES)))
+
+
+def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[Plan | Fault]:
+    """The plan of each capture; to find its ranges, all of it is read."""
+    files = [*dict.fromkeys(chain.from_iterable(captures))]
+    extents = _extents(spark, files, cores, sizes)
+    plans: list[Plan | Fault] = []
+    share = bucket = 0
+    for capture in captures:
+        parts = [extents[file] for file in capture]
+        fault = next((part for part in parts if isinstance(part, Fault)), None)
+        if fault is not None:
+            plans.append(fault)
+            continue
+        ranges, end = ranges_of(capture, [part for part in parts if not isinstance(part, Fault)])
+        shares = max(2 * cores, -(-size_of(capture) // sizes.share))
+        buckets = sizes.buckets or 2 * cores
+        plans.append(Plan(capture, ranges, end, share, shares, bucket, buckets))
+        share, bucket = share + shares, bucket + buckets
+    return plans
+
+
+def _extents(spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes) -> dict[str, list[Extent] | Fault]:
+    """By file; where they prove wrong, the file is read from its beginning to its end."""
+    places, extents = dict[str, list[Place]](), dict[str, list[Extent] | Fault]()
+    for file in files:
+        try:
+            places[file] = places_of(file, sizes.range)
+        except (Error, OSError) as error:
+            extents[file] = Fault(str(error))
+    every = [place for each in places.values() for place in each]
+    found = iter(results(spark, every, extent_of, tasks_for(files, len(every), cores)))
+    wrong: list[tuple[str, list[Place]]] = []
+    for file, each in places.items():
+        parts = [next(found) for _ in each]
+        fault = next((part for part in parts if isinstance(part, Fault)), None)
+        if fault is not None:
+            extents[file] = fault
+        elif are_proved([part for part in parts if not isinstance(part, Fault)]):
+            extents[file] = [part for part in parts if isinstance(part, Extent)]
+        else:
+            wrong.append((file, each))
+    exact = results(spark, wrong, lambda one: walked(*one), len(wrong))
+    return extents | {file: each for (file, _), each in zip(wrong, exact, strict=True)}

@@ -1,0 +1,198 @@
+"""Captures decoded by shares of their connections: ranges of packets to segments, one shuffle, each share through kshark's engine.
+
+A range's task links its packets and packs their segments, a row a share and batch. A share's task takes its segments in their order; it
+gives its exchanges, each in the bucket where it is judged, and tells the driver the rest: what all buckets need, and what its connections
+teach others (kshark.facts). Shares to which others teach something are decoded again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+
+from kshark.capture.ranges import read_range
+from kshark.errors import Error
+from kshark.facts import Fact, Facts
+from kshark.link import Link
+from kshark.link.ranges import together
+from kshark.model import Weird
+from kshark.parallel.decoding import Decoded, Decoding
+from kshark.parallel.segments import Piece, shared_out
+from kshark.parallel.sorting import Packed
+from kshark.pipeline import Options
+from spark_analysis.plan import Plan, tasks_for
+from spark_analysis.rows import Fault, Row, by_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of segments. `segments` below zero: no segments, but what a range's task SAID, pickled, in `columns`.
+_PIECES: Final = "share int, place bigint, segments int, columns binary, payload binary"
+_PIECE: Final = pa.schema(
+    [("share", pa.int32()), ("place", pa.int64()), ("segments", pa.int32()), ("columns", pa.binary()), ("payload", pa.binary())]
+)
+_SAID: Final = -1
+#: Exchanges of a bucket (kshark.parallel.sorting.Packed), or with bucket TOLD what the driver is told, pickled.
+_EXCHANGES: Final = "share int, bucket int, since bigint, data binary"
+_EXCHANGE: Final = pa.schema([("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
+_TOLD: Final = -1
+#: Places of a range's rows.
+_ROWS_OF_RANGE: Final = 1 << 32
+#: Facts that are new to somebody come to an end: each round some are known that were not.
+_ROUNDS: Final = 20
+#: A list of no exchanges, packed.
+_NONE: Final = b"\x90"
+
+
+class Said(NamedTuple):
+    """What reading and linking a range had to say."""
+
+    range: int
+    read: list[Weird]
+    linked: list[Weird]
+
+
+class Parts(NamedTuple):
+    """A capture decoded by shares."""
+
+    shares: list[Decoded]
+    #: What belongs to no connection.
+    weirds: list[Weird]
+
+
+def decoded(spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int) -> tuple[DataFrame, list[Parts | Fault]]:
+    """The exchanges of all captures (_EXCHANGES), and by capture what was told."""
+    pieces = _pieces(spark, plans, cores)
+    shares: dict[int, Decoded] = {}
+    said: dict[int, list[Said | Fault]] = {plan.share: [] for plan in plans}
+    facts = [Facts([])] * len(plans)
+    frames: list[DataFrame] = []
+    todo = [number for plan in plans for number in numbers_of(plan)]
+    for _ in range(_ROUNDS):
+        frame = _shares(pieces, plans, options, [[*each] for each in facts], todo)
+        if frames:
+            frames = [before.where(~before.share.isin(todo)) for before in frames]
+        frames.append(frame)
+        for row in frame.where("bucket < 0").collect():
+            told = pickle.loads(row.data)
+            if isinstance(told, Decoded):
+                shares[row.share] = told
+            elif len(frames) == 1:
+                said[row.share].append(told)
+        facts = [Facts(fact for part in _of(plan, shares) for fact in part.taught) for plan in plans]
+        todo = [
+            number
+            for plan, known in zip(plans, facts, strict=True)
+            for number in numbers_of(plan)
+            if number in shares and any(map(known.changed, shares[number].asked))
+        ]
+        if not todo:
+            break
+    exchanges = reduce(lambda one, two: one.unionByName(two), frames).where("bucket >= 0")
+    return exchanges, [_joined(plan, _of(plan, shares), said[plan.share]) for plan in plans]
+
+
+def numbers_of(plan: Plan) -> range:
+    """Of its shares."""
+    return range(plan.share, plan.share + plan.shares)
+
+
+def _of(plan: Plan, shares: dict[int, Decoded]) -> list[Decoded]:
+    return [shares[number] for number in numbers_of(plan) if number in shares]
+
+
+def _joined(plan: Plan, shares: list[Decoded], said: list[Said | Fault]) -> Parts | Fault:
+    faults = [one for one in said if isinstance(one, Fault)]
+    if faults:
+        return faults[0]
+    ranges = sorted(one for one in said if isinstance(one, Said))
+    weirds = [weird for one in ranges for weird in one.read]
+    weirds += together(one.linked for one in ranges)
+    weirds += reduce(lambda one, two: one + two, (share.copies for share in shares)).told(plan.end)
+    return Parts(shares, weirds)
+
+
+# -- map
+
+
+def _pieces(spark: SparkSession, plans: Sequence[Plan], cores: int) -> DataFrame:
+    work = [(plan, number) for plan in plans for number in range(len(plan.ranges))]
+    files = [file for plan in plans for file in plan.files]
+
+    def linked(rows: Iterator[Row]) -> Iterator[Row]:
+        for (at,) in rows:
+            plan, number = work[at]
+            yield from _linked(plan, number)
+
+    tasks = tasks_for(files, len(work), cores)
+    return spark.range(0, len(work), 1, tasks).mapInArrow(by_row(_PIECE, linked), _PIECES)
+
+
+def _linked(plan: Plan, number: int) -> Iterator[Row]:
+    """The segments of a range. What it says goes with the capture's first share."""
+    range_ = plan.ranges[number]
+    link, said, place = Link(begin=range_.begin), Said(number, [], []), number * _ROWS_OF_RANGE
+    try:
+        for item in read_range(range_):
+            if isinstance(item, Weird):
+                said.read.append(item)
+                continue
+            segments, weirds = link.feed(item)
+            said.linked.extend(weirds)
+            if segments is not None:
+                for share, piece in shared_out(segments, link.ends, plan.shares):
+                    yield plan.share + share, place, *piece
+            place += 1
+        said.linked.extend(link.held())
+        after = plan.ranges[number + 1].begin if number + 1 < len(plan.ranges) else plan.end
+        told: Said | Fault = said if link.end == after else Fault(f"{range_.files[0]}: it changed while it was read")
+    except (Error, OSError) as error:
+        told = Fault(str(error))
+    yield plan.share, place, _SAID, pickle.dumps(told, 5), b""
+
+
+# -- reduce
+
+
+def _shares(pieces: DataFrame, plans: Sequence[Plan], options: Options, facts: list[list[Fact]], todo: list[int]) -> DataFrame:
+    """The shares in `todo`, each a task: hashing would put several into one."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    known = {number: (plan, told) for plan, told in zip(plans, facts, strict=True) for number in numbers_of(plan)}
+    task = F.col("share")
+    if len(todo) < len(known):
+        task = F.array_position(F.lit(todo), task).cast("int") - 1
+        pieces = pieces.where(F.col("share").isin(todo))
+
+    def read(rows: Iterator[Row]) -> Iterator[Row]:
+        for share, own in groupby(rows, itemgetter(0)):
+            yield from _read(share, own, *known[share], options)
+
+    together = pieces.repartitionById(len(todo), task).sortWithinPartitions("share", "place")
+    return together.mapInArrow(by_row(_EXCHANGE, read), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
+
+
+def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options) -> Iterator[Row]:
+    """One share."""
+    decoding = Decoding(options, told, plan.buckets)
+
+    def packed(found: Iterable[Packed]) -> Iterator[Row]:
+        for bucket, since, exchanges in found:
+            yield share, plan.bucket + bucket, since, exchanges
+
+    if share == plan.share:
+        yield share, plan.bucket, 0, _NONE  # what is common is judged even where nobody has exchanges
+    for _, _, segments, columns, payload in rows:
+        if segments == _SAID:
+            yield share, _TOLD, 0, columns
+        else:
+            yield from packed(decoding.feed(Piece(segments, columns, payload)))
+    yield from packed(decoding.close(plan.end))
+    yield share, _TOLD, 0, pickle.dumps(decoding.decoded, 5)

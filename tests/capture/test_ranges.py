@@ -1,0 +1,132 @@
+"""Ranges of a capture, read apart, are the capture: every packet with its number, every weird with its words."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kshark.capture import open_captures
+from kshark.capture.ranges import Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, read_range, walked
+from kshark.errors import UnreadableInput
+from kshark.model import Moment, PacketBatch, Weird
+from tests.shared import CAPTURES
+
+NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+ADV = str(CAPTURES / "adv-epochs.pcap")
+
+Read = tuple[list[tuple[int, int, int, bytes]], list[Weird]]
+
+
+def read(items: object) -> Read:
+    packets, weirds = [], []
+    for item in items:  # type: ignore[attr-defined]
+        if isinstance(item, PacketBatch):
+            columns = (item.number, item.time_ns, item.link_type, item.offset, item.length)
+            for number, time_ns, link, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+                packets.append((number, time_ns, link, item.buffer[offset : offset + length]))
+        else:
+            weirds.append(item)
+    return packets, weirds
+
+
+def in_ranges(files: list[str], range_bytes: int) -> tuple[Read, list[Range], Moment, bool]:
+    """What is read, in which ranges, where it ends, and whether all extents were proved without walking through a file."""
+    extents, proved = [], True
+    for file in files:
+        places = places_of(file, range_bytes)
+        found = [extent_of(place) for place in places]
+        proved = proved and are_proved(found)
+        extents.append([each for each in found if each is not None] if are_proved(found) else walked(file, places))
+    ranges, end = ranges_of(files, extents)
+    return read(item for each in ranges for item in read_range(each)), ranges, end, proved
+
+
+def assert_same(files: list[str], range_bytes: int) -> tuple[list[Range], bool]:
+    found, ranges, end, proved = in_ranges(files, range_bytes)
+    expected = read(open_captures(files))
+    assert found == expected
+    packets = expected[0]
+    assert end == Moment(packets[-1][0] if packets else 0, max((time_ns for _, time_ns, _, _ in packets), default=0))
+    return ranges, proved
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_in_ranges_is_the_file(name: str) -> None:
+    for range_bytes in (20_000, 64 << 10):
+        ranges, proved = assert_same([str(CAPTURES / name)], range_bytes)
+        assert proved
+        assert len(ranges) == 1 or name.endswith(".pcap")
+
+
+def test_files_one_behind_the_other_and_at_the_same_time(tmp_path: Path) -> None:
+    """Rotated files are ranges of their own, in any order of their names; files that overlap are one range."""
+    data = (CAPTURES / "share-loss.pcap").read_bytes()
+    records = [*records_of(data)]
+    parts = []
+    for number, at in enumerate(range(0, len(records), -(-len(records) // 4))):
+        part = tmp_path / f"{9 - number}.pcap"
+        part.write_bytes(data[:24] + b"".join(records[at : at + -(-len(records) // 4)]))
+        parts.append(str(part))
+    ranges, _ = assert_same(sorted(parts), 64 << 10)
+    assert len(ranges) > 4
+    assert [each.files for each in ranges if each.begin.packet == 0] == [(parts[0],)]
+    ranges, _ = assert_same([parts[1], ADV, parts[0], str(CAPTURES / "share-loss.pcap")], 64 << 10)
+    assert len(ranges) == 2
+    assert max(len(each.files) for each in ranges) == 3
+    assert_same([str(CAPTURES / name) for name in NAMES], 300 << 10)
+
+
+def records_of(data: bytes) -> list[bytes]:
+    records, at = [], 24
+    while at < len(data):
+        behind = at + 16 + struct.unpack_from("<I", data, at + 8)[0]
+        records.append(data[at:behind])
+        at = behind
+    return records
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_damage_is_told_as_of_the_whole_file(tmp_path: Path, named: bool) -> None:
+    good = (CAPTURES / "share-restart.pcap").read_bytes()
+    dice = random.Random(1)
+    for _ in range(10):
+        at = dice.randrange(24, len(good) - 100)
+        for damaged in (good[:at], good[:at] + b"\xff" * 60 + good[at + 60 :], good[:at] + good[at + 7 :], good[:30]):
+            file = tmp_path / "damaged.pcap"
+            file.write_bytes(damaged)
+            assert_same([str(file), ADV] if named else [str(file)], 32 << 10)
+
+
+def test_captures_inside_packets_are_not_mistaken(tmp_path: Path) -> None:
+    """Every packet holds a pcap of small packets: what looks like a header mostly is none."""
+    inner = b"".join(struct.pack("<IIII", 1_700_000_000 + at, 0, 44, 44) + bytes(44) for at in range(900))
+    records = [struct.pack("<IIII", 1_700_000_000 + at, at, len(inner), len(inner)) + inner for at in range(40)]
+    file = tmp_path / "inside.pcap"
+    file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:24] + b"".join(records))
+    ranges, _ = assert_same([str(file)], 100_000)
+    assert len(ranges) > 10
+    wrong = [Extent(24, 1000, 1, 0, 0), Extent(1016, 2000, 1, 0, 0)]
+    assert not are_proved(wrong)
+    assert not are_proved([Extent(24, 1000), None])
+
+
+def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes()[:1000]))
+    writer.start()
+    with pytest.raises(UnreadableInput, match="a pipe cannot be read by several; write it into a file"):
+        places_of(str(pipe))
+    writer.join()
+
+
+def test_a_place_without_records_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "zeros.pcap"
+    file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:5000] + bytes(2 << 20))
+    assert extent_of(Place(str(file), (100_000, 200_000))) is None
+    assert_same([str(file)], 200_000)

@@ -1,0 +1,82 @@
+"""Large captures by ranges, shares and buckets: the findings, names and counts that one task has of the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dissectors.topics import NAMING_APIS
+from kshark.analysis import APIS
+from kshark.pipeline import Options
+from tests.shared import CAPTURES
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = Options(records=False, bodies=APIS | NAMING_APIS)
+NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+
+
+def path_of(name: str) -> str:
+    return str(CAPTURES / name)
+
+
+def in_parts(spark: Any, captures: list[list[str]], range_bytes: int, buckets: int) -> list[Any]:
+    """Of captures of any size, as if they were large."""
+    from spark_analysis.captures import checked
+    from spark_analysis.plan import Sizes
+
+    return checked(spark, captures, OPTIONS, Sizes(whole=-1, range=range_bytes, share=1 << 20, buckets=buckets))
+
+
+def whole(spark: Any, captures: list[list[str]]) -> list[Any]:
+    from spark_analysis.captures import checked
+
+    return checked(spark, captures, OPTIONS)
+
+
+def test_every_capture_of_its_own(spark: Any) -> None:
+    captures = [[path_of(name)] for name in NAMES]
+    assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(zip(NAMES, whole(spark, captures), strict=True))
+
+
+@pytest.mark.parametrize("buckets", [1, 16])
+def test_all_captures_as_one(spark: Any, buckets: int) -> None:
+    captures = [[path_of(name) for name in NAMES]]
+    (one,) = in_parts(spark, captures, 300 << 10, buckets)
+    assert one.exchanges > 9_000
+    assert [one] == whole(spark, captures)
+
+
+def test_a_file_that_ends_early_is_read_as_far_as_it_goes(spark: Any, tmp_path: Path) -> None:
+    """Ranges behind a length that cannot be are none: the file is read from its beginning to find that out."""
+    good = (CAPTURES / "share-restart.pcap").read_bytes()
+    cut, broken = tmp_path / "cut.pcap", tmp_path / "broken.pcap"
+    cut.write_bytes(good[:200_003])
+    broken.write_bytes(good[:150_000] + b"\xff" * 40 + good[150_040:])
+    captures = [[str(cut)], [str(broken)], [str(broken), str(cut)]]
+    assert in_parts(spark, captures, 32 << 10, 3) == whole(spark, captures)
+
+
+def test_a_file_that_is_gone_does_not_take_the_others_with_it(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is read, and between the search for its ranges and their reading."""
+    import spark_analysis.captures
+    from spark_analysis.rows import Fault
+
+    here, gone = path_of("adv-epochs.pcap"), tmp_path / "gone.pcap"
+    captures = [[here], [str(gone)]]
+    (expected,) = whole(spark, [[here]])
+    fault = Fault(f"{gone}: no such file or directory")
+    assert whole(spark, captures) == in_parts(spark, captures, 64 << 10, 2) == [expected, fault]
+
+    gone.write_bytes(Path(here).read_bytes())
+    planned = spark_analysis.captures.planned
+
+    def and_gone(*given: Any) -> Any:
+        plans = planned(*given)
+        gone.unlink()
+        return plans
+
+    monkeypatch.setattr(spark_analysis.captures, "planned", and_gone)
+    assert in_parts(spark, captures, 64 << 10, 2) == [expected, fault]
