@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import ROOT
+from tests.shared import CAPTURES, ROOT
 
 TEXT = (ROOT / "README.md").read_text()
 #: A console block with one command on a bundled file, and what it printed.
@@ -19,12 +19,13 @@ SHOWN = re.findall(r"```console\n\$ (kshark [^\n]*)\n(.+?)```", TEXT, re.S)
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_a_command_prints_what_the_readme_shows(command: str, output: str) -> None:
+def test_a_command_prints_what_the_readme_shows(command: str, output: str, tmp_path: Path) -> None:
     if output.startswith("$"):
         pytest.skip("a list of commands without output")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    done = subprocess.run(shlex.split(command), capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    (tmp_path / "captures").symlink_to(CAPTURES)  # what a command writes is no part of the checkout
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60, check=False)
     printed = done.stdout.rstrip("\n").split("\n")
     parts = [part.strip("\n").split("\n") for part in output.split("\n...\n")]
     assert printed[: len(parts[0])] == parts[0]
