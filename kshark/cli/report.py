@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kshark.analysis import in_packet_order
 from kshark.cli.apis import registry
-from kshark.cli.check import EXIT_CODES, Checking, add_selection, selection, verdict
+from kshark.cli.check import EXIT_CODES, add_selection, selection, verdict
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import print_notes, sources
 from kshark.errors import UsageError
-from kshark.output.findings import Tally
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
 from kshark.report.collected import Collected
-from kshark.report.collector import Collector
+from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
 from kshark.report.summing import Origin, summed
 from kshark.tables.captures import capture_names
 
 if TYPE_CHECKING:
-    from kshark.output.parquet_findings import FindingsFile
+    from kshark.cli.reporting import Part
 
 EXAMPLES: Final = (
     "kshark report trace.pcap -o report",
@@ -42,57 +41,69 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    if args.folder is None:
-        raise UsageError("no folder given for the report; name one with -o DIR")
-    selection(args)  # what is asked for is right, before anything is read
-    from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
-    from kshark.report.page import html  # its packages are asked for before anything is read, too
-
-    try:
-        from kshark.output.parquet_findings import FindingsFile
-    except ImportError:
-        raise UsageError("a report needs pyarrow: pip install 'kshark[report]'") from None
-    from kshark.report.facts import to_json
+    folder = usable(args)
+    from kshark.cli.reporting import Reporting
 
     captures = list(sources(args, filtered(Options(records=False), args)))
-    folder = Path(args.folder)
-    prepare(folder)
-    sink, tallies, counts, origins = Sink(sys.stdout), [], Collected(), []
-    findings = FindingsFile(folder / FINDINGS)
+    writing = Writing(folder, args)
     for name, source in zip(capture_names([source.files for source in captures]), captures, strict=True):
-        collected, origin, tally = _collected(name, source, args, findings, sink)
-        counts += collected
-        origins.append(origin)
-        tallies.append(tally)
-    findings.close()
-    report = summed(counts, origins, registry(args))
-    write(folder / DATA, to_json(report))
-    write(folder / PAGE, html(report).encode("utf-8", "backslashreplace"))
-    if not args.quiet:
-        print(f"kshark: {folder / PAGE}, {DATA} and {FINDINGS}", file=sys.stderr)
-    return int(any(tally.verdicts["violation"] for tally in tallies))
+        reporting = Reporting(name, args, source.shows, source.tells)
+        for page in source:
+            reporting.page(page)
+        writing.add(reporting.close(source.files, source.locate), source.name if args.each else None)
+        print_notes(source, heading=args.each)
+    return writing.close()
 
 
-def _collected(name: str, source: Source, args: Namespace, file: FindingsFile, sink: Sink) -> tuple[Collected, Origin, Tally]:
-    """Counts one capture, writes its findings and prints its verdict."""
-    checking, collector = Checking(args, named=True, sessions=True), Collector(name, registry(args))
-    file.begin(name)
-    for page in source:
-        checking.page(page)
-        collector.page(filter(source.shows, page))
-        file.page(page)
-    checked = checking.close()
-    found = in_packet_order(filter(source.shows, checked.findings))
-    tally = Tally()
-    for finding in found:
-        tally.add(finding)
-        collector.finding(finding)
-    for session in checking.sessions():
-        if session.closed is None or source.tells(session.closed.time_ns):
-            collector.session(session)
-    file.findings(found)
-    if args.each and args.format == "text":
-        sink.text(f"== {source.name}\n")
-    verdict(tally, checked.seen, args, sink, source.name if args.each else None)
-    print_notes(source, heading=args.each)
-    return collector.close(), Origin(name, source.files, source.locate, checked.topics), tally
+def usable(args: Namespace) -> Path:
+    """The folder that is asked for. Raises UsageError, before anything is read, where a report cannot be made as it is asked for."""
+    if args.folder is None:
+        raise UsageError("no folder given for the report; name one with -o DIR")
+    selection(args)
+    import_module("kshark.report.page")  # its packages are asked for, too
+    try:
+        import_module("kshark.output.parquet_findings")
+    except ImportError:
+        raise UsageError("a report needs pyarrow: pip install 'kshark[report]'") from None
+    return Path(args.folder)
+
+
+class Writing:
+    """A report on its way into its folder: takes the part of one capture after the other, and prints their verdicts.
+
+    Raises UsageError for a folder that holds something else.
+    """
+
+    def __init__(self, folder: Path, args: Namespace) -> None:
+        from kshark.output.parquet_findings import FindingsFile
+
+        prepare(folder)
+        self._folder, self._args = folder, args
+        self._sink = Sink(sys.stdout)
+        self._findings = FindingsFile(folder / FINDINGS)
+        self._counts = Collected()
+        self._origins: list[Origin] = []
+        self._violated = False
+
+    def add(self, part: Part, name: str | None = None) -> None:
+        """`name`: what its verdict is printed with."""
+        self._findings.add(part.findings)
+        self._counts += part.collected
+        self._origins.append(part.origin)
+        self._violated = self._violated or part.tally.verdicts["violation"] > 0
+        if name is not None and self._args.format == "text":
+            self._sink.text(f"== {name}\n")
+        verdict(part.tally, part.seen, self._args, self._sink, name)
+
+    def close(self) -> int:
+        """Writes the report; gives the exit code."""
+        from kshark.report.facts import to_json
+        from kshark.report.page import html
+
+        self._findings.close()
+        report = summed(self._counts, self._origins, registry(self._args))
+        write(self._folder / DATA, to_json(report))
+        write(self._folder / PAGE, html(report).encode("utf-8", "backslashreplace"))
+        if not self._args.quiet:
+            print(f"kshark: {self._folder / PAGE}, {DATA} and {FINDINGS}", file=sys.stderr)
+        return int(self._violated)

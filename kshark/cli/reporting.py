@@ -1,0 +1,64 @@
+"""A report's part of one capture: made from its pages here or by a worker elsewhere, and sent to who writes the report."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kshark.analysis import Told, in_packet_order
+from kshark.cli.apis import registry
+from kshark.cli.check import Checking
+from kshark.cli.source import Locate
+from kshark.model import Event
+from kshark.output.findings import Tally
+from kshark.output.parquet_findings import FindingRows
+from kshark.report.collected import Collected
+from kshark.report.collector import Collector
+from kshark.report.summing import Origin
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+class Part(NamedTuple):
+    """Of one capture: where it came from, its counts, the verdict, what the analysis saw, and the rows of its findings."""
+
+    origin: Origin
+    collected: Collected
+    tally: Tally
+    seen: dict[str, Any]
+    findings: list[RecordBatch]
+
+
+class Reporting:
+    """Takes the pages of one capture. `shows`, `tells`: what of it, and which moments, lie in the period that was asked for."""
+
+    def __init__(
+        self, name: str, args: Namespace, shows: Callable[[Event | Told], bool] | None = None, tells: Callable[[int], bool] | None = None
+    ) -> None:
+        self._name = name
+        self._shows = shows
+        self._tells = tells
+        self._checking = Checking(args, named=True, sessions=True)
+        self._collector = Collector(name, registry(args))
+        self._rows = FindingRows(name)
+
+    def page(self, page: list[Event]) -> None:
+        self._checking.page(page)
+        self._collector.page(page if self._shows is None else filter(self._shows, page))
+        self._rows.page(page)
+
+    def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
+        """The part; `locate` tells which of several files a packet is in."""
+        checked = self._checking.close()
+        found = in_packet_order(checked.findings if self._shows is None else filter(self._shows, checked.findings))
+        tally = Tally()
+        for finding in found:
+            tally.add(finding)
+            self._collector.finding(finding)
+        for session in self._checking.sessions():
+            if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
+                self._collector.session(session)
+        origin = Origin(self._name, files, locate, checked.topics)
+        return Part(origin, self._collector.close(), tally, checked.seen, self._rows.close(found))
