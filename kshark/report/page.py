@@ -21,10 +21,11 @@ except ImportError:
 
 #: Pixels of a chart on a desktop and on a phone.
 WIDE, NARROW = 900, 350
-#: Rows of a table, kinds of findings, and findings of a kind that the page shows; report.json and findings.parquet have all.
+#: Rows of a table, kinds of findings, and findings of a kind that the page shows, so many of them at once; the files beside it have all.
 ROWS: Final = 12
 KINDS: Final = 30
 FINDINGS: Final = 5
+OPEN: Final = 2
 _ERRORS: Final = {member.value: member.name for member in ErrorCode}
 
 
@@ -67,7 +68,7 @@ def html(report: facts.Report) -> str:
         frames_filter=wireshark.of_frames,
         connection_filter=wireshark.of_connection,
         style=environment.get_template("style.css").render(),
-        limits={"rows": ROWS, "kinds": KINDS, "findings": FINDINGS},
+        limits={"rows": ROWS, "kinds": KINDS, "findings": FINDINGS, "open": OPEN},
     )
     return page
 

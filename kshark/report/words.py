@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
 from kshark.output.catalogue import CODES
-from kshark.output.units import counted, number, safe, shortened
+from kshark.output.units import counted, number, safe, shortened, size
 from kshark.report.facts import FindingKind, Report, Verdicts
 
 #: Whom a finding may blame and there may be many of.
@@ -36,24 +36,24 @@ class Verdict(NamedTuple):
 
 def verdict_of(report: Report) -> Verdict:
     """What a report comes to; never a bare zero."""
-    totals = report.totals
+    totals, unseen = report.totals, _unseen(report)
     if totals.violations:
-        return Verdict("violation", _broken(report), [*_most_often(report, "violation"), *_beside(report)])
+        return Verdict("violation", _broken(report), [*_most_often(report, "violation"), *_beside(report), *unseen])
     if totals.unknown:
         looks = "finding looks" if totals.unknown == 1 else "findings look"
         sentence = f"No rule is proved broken, but {number(totals.unknown)} {looks} like it: the capture cannot prove them either way."
-        return Verdict("unknown", sentence, [*_reasons(report), *_most_often(report, "unknown"), *_beside(report)])
+        return Verdict("unknown", sentence, [*_reasons(report), *_most_often(report, "unknown"), *_beside(report), *unseen])
     judged = f"in {counted(totals.sessions, 'share session')} and {counted(_exchanges(report), 'exchange')}"
     if totals.notes:
         return Verdict(
             "note",
             f"No rule was broken {judged}; {counted(totals.notes, 'note')} to read.",
-            [*_most_often(report, "note"), *_damage(report)],
+            [*_most_often(report, "note"), *_damage(report), *unseen],
         )
     if totals.sessions or _exchanges(report):
         seen = judged if totals.sessions else f"in {counted(_exchanges(report), 'exchange')}; no share session was seen"
-        damage = _damage(report)
-        return Verdict("note" if damage else "good", f"No rule was broken {seen}.", damage)
+        more = [*_damage(report), *unseen]
+        return Verdict("note" if more else "good", f"No rule was broken {seen}.", more)
     others = [f"{counted(one.connections, 'connection')} {one.service}" for one in report.connections if one.service != "kafka"]
     return Verdict(
         "nothing", "There was nothing to judge: the capture holds no Kafka.", [f"Seen instead: {', '.join(others)}."] if others else []
@@ -134,6 +134,14 @@ def _damage(report: Report) -> list[str]:
     wrong = [one for one in report.weirds if one.severity == "error"]
     told = ", ".join(f"{one.code} {times(one.times)}" for one in wrong[:_NAMED])
     return [f"Some bytes are not as the protocol has them: {told}{' and more' if len(wrong) > _NAMED else ''}."] if wrong else []
+
+
+def _unseen(report: Report) -> list[str]:
+    """What may hold more: bytes that the capture lacks, and those that are encrypted."""
+    lost, lost_bytes = sum(one.gaps for one in report.gaps), sum(one.bytes for one in report.gaps)
+    unseen = [f"{counted(lost, 'gap')} ({size(lost_bytes)})"] if lost else []
+    unseen += [f"{counted(one.connections, 'TLS connection')} ({size(one.bytes)})" for one in report.connections if one.service == "tls"]
+    return [f"Not judged, since it could not be read: {' and '.join(unseen)}."] if unseen else []
 
 
 def weird_text(code: str) -> str:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from kshark.report import facts
-from kshark.report.page import FINDINGS, ROWS, html
+from kshark.report.page import FINDINGS, OPEN, ROWS, html
 from kshark.report.wireshark import of_connection, of_frames
 from tests.report.made import NAME, finding, report, totals
 
@@ -77,6 +77,15 @@ def test_the_verdict_is_one_sentence_and_never_a_bare_zero(given: facts.Report, 
     assert not re.search(r"(?<![\d,.:-])0(?![\d,.:-])", words.replace("1970-01-01 00:00:00.000 UTC", ""))
 
 
+def test_what_could_not_be_read_stands_beside_any_verdict() -> None:
+    services = [facts.Service("kafka", 9, 100, 1, 4), facts.Service("tls", 28, 297_000, 0, 0)]
+    for given in (report(totals=totals(exchanges={"answered": 1})), broken()):
+        given.connections, given.gaps = services, [facts.Gaps("missing", 2, 96)]
+        page = html(given)
+        assert "Not judged, since it could not be read: 2 gaps (96 B) and 28 TLS connections (297 kB)." in Text(page).words["header"]
+        assert '<header class="good">' not in page
+
+
 def test_a_finding_names_its_packets_and_how_to_find_them() -> None:
     words = Text(html(broken())).words["evidence"]
     assert "exchange 1 used epoch 3, so 2 was due" in words
@@ -93,6 +102,7 @@ def test_filters_are_wiresharks() -> None:
 def test_what_is_too_much_is_counted() -> None:
     words = Text(html(broken(5390))).words["evidence"]
     assert words.count("so 2 was due") == FINDINGS
+    assert f"{FINDINGS - OPEN} more" in words
     assert f"{5390 - FINDINGS:,} more like it in findings.parquet" in words
     many = broken()
     many.clients_in_findings = [facts.Verdicts(f"c{n}", None, None, 1, 0, 0) for n in range(ROWS + 3)]
