@@ -1,4 +1,4 @@
-"""The command `kshark-spark`: check and export, for captures of any number and size, or for the tables of an earlier export."""
+"""The command `kshark-spark`: check, export and report, for captures of any number and size, or for the tables of an earlier export."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
     "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
+    "report": "a page to read and to pass on, with its data: the same as kshark report's, counted by Spark's workers",
 }
 EXAMPLES: Final = {
     "check": ("kshark-spark check tables/", "kshark-spark check a.pcap b.pcap -T json", "kshark-spark check captures/ --each"),
     "export": ("kshark-spark export captures/ --each -o tables", "kshark-spark export a.pcap -o tables --master spark://host:7077"),
+    "report": ("kshark-spark report captures/ --each -o report", "kshark-spark report tables/ -o report --ignore SESSION_NOT_CLOSED"),
 }
 
 
@@ -70,7 +72,7 @@ def _run(words: Sequence[str]) -> int:
         case [command, *rest] if command in COMMANDS:
             args = _parser(command).parse(rest)
             need_pyspark()
-            return _check(args) if command == "check" else _export(args)
+            return {"check": _check, "export": _export, "report": _report}[command](args)
         case [other, *_]:
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
     raise AssertionError(words)
@@ -84,16 +86,19 @@ def _parser(command: str) -> Parser:
     parser.add_argument("--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's, as spark-submit takes it")
     parser.add_argument("-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only")
-    if command == "check":
-        from kshark.cli.check import add_selection
-
-        add_format(parser, "text", "json")
-        add_selection(parser)
-    else:
+    if command == "export":
         from kshark.cli.export import add_folder
 
         add_folder(parser)
         parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
+        return parser
+    from kshark.cli.check import EXIT_CODES, add_selection
+
+    if command == "report":
+        parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced")
+    add_format(parser, "text", "json")
+    add_selection(parser)
+    parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
     return parser
 
 
@@ -174,6 +179,37 @@ def _export(args: Namespace) -> int:
     if not args.quiet:
         print(f"kshark-spark: {summary(export)}", file=sys.stderr)
     return 0
+
+
+# -- report
+
+
+def _report(args: Namespace) -> int:
+    from kshark.cli.report import Writing, usable
+    from kshark.output.manifest import whole_captures
+    from kshark.tables.captures import capture_names
+
+    args.dissectors = []
+    target, folder = usable(args), _tables(args.paths)
+    if folder is not None:
+        captures = {one.name: [file.file for file in one.files] for one in whole_captures(folder).captures}
+    else:
+        files = _captures(args)
+        captures = dict(zip(capture_names(files), files, strict=True))
+    spark = _session(args)
+    from spark_analysis.report import parts_of_captures, parts_of_tables
+    from spark_analysis.tables import exported
+
+    writing = Writing(target, args)
+    with shown(spark):
+        if folder is not None:
+            parts = parts_of_tables(exported(spark, folder), captures, args, spark.sparkContext.defaultParallelism)
+        else:
+            parts = parts_of_captures(spark, captures, args)
+    for part in parts:
+        several = part.origin.name if folder is not None else part.origin.files[0]
+        writing.add(part, several if len(parts) > 1 else None)
+    return writing.close()
 
 
 # -- paths

@@ -50,25 +50,36 @@ def steps_of(rows: DataFrame, buckets: int) -> DataFrame:
     own = F.pmod(F.xxhash64(*(f"exchanges.{column}" for column in BOOK.bucket)), F.lit(buckets)).cast("int")
     every = F.sequence(F.lit(0), F.lit(buckets - 1))
     return (
-        rows.withColumn("kind", kind)
-        .where("kind is not null")
+        in_time(rows.withColumn("kind", kind).where("kind is not null"))
         .select(
-            _any_table("capture").alias("capture"),
+            "capture",
             F.explode(F.when(F.col("kind") == "common", every).otherwise(F.array(own))).alias("bucket"),
             "kind",
             "exchanges.group_id",
             "exchanges.member_id",
             with_one_name(F.col("exchanges.broker"), aliases(rows)).alias("broker"),
-            _any_table("packet").alias("packet"),
-            F.when(F.col("exchanges").isNull(), BEFORE).otherwise(MESSAGES).alias("phase"),
-            _any_table("flow_id").alias("flow_id"),
-            F.substring_index(_any_table("flow_id"), ":", -1).cast("bigint").alias("flow_packet"),
-            F.coalesce("exchanges.request_position", "exchanges.response_position", "weirds.position", F.lit(-1)).alias("place"),
+            "flow_id",
+            *TIME,
             _brief().alias("exchanges"),
             "flows",
             "weirds",
         )
         .join(F.broadcast(left_by_client(rows)), ["capture", "flow_id"], "left")
+    )
+
+
+def in_time(rows: DataFrame) -> DataFrame:
+    """The rows, with what they are sorted by: their capture, their connection and the columns of TIME."""
+    place = F.coalesce("exchanges.request_position", "exchanges.response_position", "weirds.position", F.lit(-1))
+    return rows.withColumns(
+        {
+            "capture": _any_table("capture"),
+            "flow_id": _any_table("flow_id"),
+            "packet": _any_table("packet"),
+            "phase": F.when(F.col("exchanges").isNull(), BEFORE).otherwise(MESSAGES),
+            "flow_packet": F.substring_index(_any_table("flow_id"), ":", -1).cast("bigint"),
+            "place": place,
+        }
     )
 
 

@@ -27,7 +27,8 @@ def exported(spark: SparkSession, folder: Path) -> DataFrame:
 
     frames, tables = [], read_manifest(folder).tables
     for name in NEEDED:
-        table = spark.read.schema(TABLES[name].ddl).parquet(*(str(folder / file.path) for file in tables[name].files))
+        files = [str(folder.absolute() / file.path) for file in tables[name].files]
+        table = spark.read.schema(TABLES[name].ddl).parquet(*files)
         columns = [F.struct("*") if other == name else F.lit(None) for other in NEEDED]
         frames.append(table.select(*(column.cast(struct_of(other)).alias(other) for column, other in zip(columns, NEEDED, strict=True))))
     return reduce(lambda one, two: one.unionByName(two), frames)

@@ -15,7 +15,6 @@ from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import print_notes, sources
 from kshark.errors import UsageError
 from kshark.output.sink import Sink
-from kshark.pipeline import Options
 from kshark.report.collected import Collected
 from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
 from kshark.report.summing import Origin, summed
@@ -42,9 +41,9 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     folder = usable(args)
-    from kshark.cli.reporting import Reporting
+    from kshark.cli.reporting import OPTIONS, Reporting
 
-    captures = list(sources(args, filtered(Options(records=False), args)))
+    captures = list(sources(args, filtered(OPTIONS, args)))
     writing = Writing(folder, args)
     for name, source in zip(capture_names([source.files for source in captures]), captures, strict=True):
         reporting = Reporting(name, args, source.shows, source.tells)

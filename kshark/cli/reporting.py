@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshark.analysis import Told, in_packet_order
 from kshark.cli.apis import registry
@@ -13,12 +13,17 @@ from kshark.cli.source import Locate
 from kshark.model import Event
 from kshark.output.findings import Tally
 from kshark.output.parquet_findings import FindingRows
+from kshark.pipeline import Options
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+
+
+#: Record batches are read without their records, as `kshark export` does: those that are damaged are told.
+OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
@@ -48,6 +53,10 @@ class Reporting:
         self._checking.page(page)
         self._collector.page(page if self._shows is None else filter(self._shows, page))
         self._rows.page(page)
+
+    def weird(self, code: str, size: int) -> None:
+        """A weird of a message that is in no page."""
+        self._collector.weird(code, size)
 
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
         """The part; `locate` tells which of several files a packet is in."""

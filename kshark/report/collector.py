@@ -39,10 +39,10 @@ class Collector:
             self._exchange(event)
         elif type(event) is Message:
             if event.weird is not UNSET:
-                self._touched(event)
+                for code in event.weird or ():
+                    self.weird(code, event.size)
         elif type(event) is Weird:
-            self._to.weirds[event.code, "times"] += event.times
-            self._to.weirds[event.code, "bytes"] += event.size
+            self.weird(event.code, event.size, event.times)
         elif type(event) is Gap:
             self._to.gaps[event.reason, "gaps"] += 1
             self._to.gaps[event.reason, "bytes"] += max(0, event.size)
@@ -52,6 +52,10 @@ class Collector:
     def page(self, events: Iterable[Event]) -> None:
         for event in events:
             self.feed(event)
+
+    def weird(self, code: str, size: int, times: int = 1) -> None:
+        self._to.weirds[code, "times"] += times
+        self._to.weirds[code, "bytes"] += size
 
     def close(self) -> Collected:
         """What was counted; connections whose end was not seen count with what is known of them."""
@@ -126,11 +130,6 @@ class Collector:
             self._to.apis.add((key, version, software), count)
         for (member, client_id, error), count in steps.items():
             self._to.steps.add((member, Caller(client_id, software, host), error), count)
-
-    def _touched(self, message: Message) -> None:
-        for code in message.weird or ():
-            self._to.weirds[code, "times"] += 1
-            self._to.weirds[code, "bytes"] += message.size
 
     # -- what the analysis said
 
