@@ -145,8 +145,7 @@ def table_lines() -> Iterator[Line]:
 
 def _columns(columns: Iterable[Column]) -> Iterator[Line]:
     for column in columns:
-        name: Line = [("  " + column.name.ljust(24), LABEL)]
-        yield [*name, (column.type.ljust(10) + "  ", PLAIN), (column.about, DIM)] if column.about else [*name, (column.type, PLAIN)]
+        yield [("  " + column.name.ljust(24), LABEL), (column.type.ljust(10) + "  ", PLAIN), (column.about, DIM)]
 
 
 def field_lines() -> Iterator[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from typing import Any, Final
@@ -13,6 +14,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from kshark import __version__
+from kshark.output.spark_schema import SPARK_SCHEMA, spark_schema
 from kshark.tables import COMMON, Block, Table
 from kshark.tables.blocks import Cells, Texts
 from kshark.tables.types import Array, Struct, Type, parse_type
@@ -43,9 +45,15 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """A table's schema, equal to what Spark makes of its DDL; the metadata says who wrote it."""
-    fields = [pa.field(column.name, arrow_type(parse_type(column.type))) for column in table.columns]
-    return pa.schema(fields, metadata={"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)})
+    """A table's schema, equal to what Spark makes of its DDL, with each column's description; the metadata says who wrote it."""
+    fields = [pa.field(column.name, arrow_type(parse_type(column.type)), metadata={"comment": column.about}) for column in table.columns]
+    about = {"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)}
+    return pa.schema(fields, metadata={**about, SPARK_SCHEMA: spark_schema(table)})
+
+
+def stored_schema(table: Table) -> dict[str, bytes]:
+    """Metadata of a Parquet file whose reader is Arrow, as Arrow itself would store them: the columns are plain, with descriptions."""
+    return {"ARROW:schema": b64encode(arrow_schema(table).serialize().to_pybytes())}
 
 
 def coded(schema: pa.Schema) -> pa.Schema:

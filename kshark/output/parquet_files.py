@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kshark.output.parquet import arrow_schema, coded, record_batch
+from kshark.output.parquet import arrow_schema, coded, record_batch, stored_schema
 from kshark.output.parquet_partitions import NULL, Partitions
 from kshark.tables import TABLES, Block, Column, Table
 from kshark.tables.names import Names
@@ -61,7 +61,7 @@ class OpenFile:
             column_encoding={column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _INTEGERS},
             data_page_size=PAGE_BYTES,
             write_page_index=True,
-            store_schema=False,  # it would say that names of connections are not strings
+            store_schema=False,  # it would say that names of connections are not strings; close() says what the columns are
         )
 
     def write(self, chunks: list[pa.RecordBatch]) -> None:
@@ -75,7 +75,7 @@ class OpenFile:
         return int(self._sink.tell())
 
     def close(self) -> PartFile:
-        self._writer.add_key_value_metadata(arrow_schema(self._table).metadata)
+        self._writer.add_key_value_metadata(arrow_schema(self._table).metadata | stored_schema(self._table))
         self._writer.close()
         self._sink.close()
         path = self._path.relative_to(self._staging)

@@ -44,7 +44,7 @@ class FindingsFile:
         self._path = path
         self._unfinished = path.with_name(f".{path.name}.unfinished")
         self._schema = arrow_schema(_TABLE)
-        self._writer = pq.ParquetWriter(self._unfinished, self._schema, compression="zstd", store_schema=False)
+        self._writer = pq.ParquetWriter(self._unfinished, self._schema, compression="zstd")
         self._held: list[pa.RecordBatch] = []
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> None:

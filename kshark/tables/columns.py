@@ -19,6 +19,11 @@ class Column:
     about: str
 
 
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One folder of Parquet files; `version` counts up when a column changes its meaning or goes."""
@@ -30,8 +35,8 @@ class Table:
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark SQL takes it."""
-        return ", ".join(f"{column.name} {column.type}" for column in self.columns)
+        """The schema as Spark SQL takes it, descriptions included."""
+        return ", ".join(f"{column.name} {column.type} COMMENT {quoted(column.about)}" for column in self.columns)
 
 
 _PARTITIONS: Final = "array<struct<topic_id: string, partition: int>>"
@@ -45,8 +50,8 @@ COMMON: Final = (
     Column("capture", "string", "name of the capture: its file, or several files read as one"),
     Column("flow_id", "string", "the TCP connection: capture name and number of its first packet there"),
     Column("packet", "bigint", "packet with which the message was complete, from 1 over the capture"),
-    Column("broker", "string", "address:port"),
-    Column("client", "string", "address:port"),
+    Column("broker", "string", "address:port of the connection's broker"),
+    Column("client", "string", "address:port of the connection's client"),
     Column("ts", "timestamp", "time of the packet, UTC, in microseconds"),
     Column("ts_ns", "bigint", "the same in nanoseconds since 1970"),
     Column(
@@ -55,16 +60,18 @@ COMMON: Final = (
         "packet of the request (of an orphan: the answer): with capture and flow_id it joins all tables; null: of no exchange",
     ),
 )
-_MEMBER: Final = (Column("group_id", "string", ""), Column("member_id", "string", ""))
+_GROUP: Final = Column("group_id", "string", "group, by its name")
+_MEMBER: Final = (_GROUP, Column("member_id", "string", "member of the group"))
+_API: Final = Column("api", "string", "Kafka's name of the API, as in ShareFetch")
 _SESSION_KEY: Final = Column("session_key", "bigint", "hash of broker, group and member")
 _SESSION: Final = Column("session", "int", "number of the share session, from 1 for each session_key")
 _CORRELATION: Final = Column("correlation_id", "int", "of the exchange; tells those apart whose requests came in one packet")
 _TOPIC: Final = (
     Column("topic_id", "string", "Kafka's 22 characters"),
     Column("topic", "string", "its name, where the capture told it before"),
-    Column("partition", "int", ""),
+    Column("partition", "int", "of the topic, by its number"),
 )
-_RANGE: Final = (Column("first_offset", "bigint", ""), Column("last_offset", "bigint", "included"))
+_RANGE: Final = (Column("first_offset", "bigint", "of the range"), Column("last_offset", "bigint", "of the range, included"))
 
 
 def _table(name: str, rows: str, *columns: Column) -> Table:
@@ -74,21 +81,21 @@ def _table(name: str, rows: str, *columns: Column) -> Table:
 _EXCHANGES: Final = _table(
     "exchanges",
     "request with its response, or either alone",
-    Column("api_key", "smallint", ""),
-    Column("api", "string", ""),
-    Column("api_version", "smallint", ""),
-    Column("correlation_id", "int", ""),
-    Column("client_id", "string", ""),
+    Column("api_key", "smallint", "number of the API"),
+    _API,
+    Column("api_version", "smallint", "version of the API in which both are written"),
+    Column("correlation_id", "int", "that the client gave the request and the response repeats"),
+    Column("client_id", "string", "name that the client gave itself"),
     Column("request_packet", "bigint", "last packet of the request"),
     Column("response_packet", "bigint", "last packet of the response"),
-    Column("request_ts_ns", "bigint", ""),
-    Column("response_ts_ns", "bigint", ""),
+    Column("request_ts_ns", "bigint", "time of the request's last packet, in nanoseconds since 1970"),
+    Column("response_ts_ns", "bigint", "time of the response's last packet, in nanoseconds since 1970"),
     Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
     Column("request_bytes", "int", "without the length prefix"),
     Column("response_bytes", "int", "without the length prefix"),
     Column("outcome", "string", "answered, unanswered, one_way, orphan"),
     Column("error_code", "smallint", "of the response as a whole"),
-    Column("throttle_time_ms", "int", ""),
+    Column("throttle_time_ms", "int", "for which the broker held the client back"),
     *_MEMBER,
     Column("request_json", "string", "body; records as with --no-records"),
     Column("response_json", "string", "body; records as with --no-records"),
@@ -107,19 +114,19 @@ _SHARE_REQUESTS: Final = _table(
     "share_requests",
     "ShareFetch or ShareAcknowledge",
     _CORRELATION,
-    Column("api", "string", ""),
-    Column("api_version", "smallint", ""),
+    _API,
+    Column("api_version", "smallint", "version of the API"),
     *_MEMBER,
     _SESSION_KEY,
     Column("epoch", "int", "0 opens a share session, -1 closes it"),
     Column("outcome", "string", "answered, unanswered"),
     Column("error_code", "smallint", "of the response as a whole"),
-    Column("max_wait_ms", "int", ""),
-    Column("max_records", "int", ""),
+    Column("max_wait_ms", "int", "how long the broker may wait for records"),
+    Column("max_records", "int", "how many records are wanted at most"),
     Column("renew", "boolean", "the request says that it renews acquisition locks"),
     Column("partitions", _PARTITIONS, "listed in the request"),
     Column("forgotten", _PARTITIONS, "taken out of the session"),
-    Column("latency_ns", "bigint", ""),
+    Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
 )
 
 _ACQUIRED: Final = _table(
@@ -152,23 +159,23 @@ _SESSIONS: Final = _table(
     _SESSION_KEY,
     _SESSION,
     Column("opened_packet", "bigint", "of the answer that accepted epoch 0; null: not seen"),
-    Column("opened_ts_ns", "bigint", ""),
+    Column("opened_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("closed_packet", "bigint", "with which it ended, or was last known to be there; null: there was no session at all"),
-    Column("closed_ts_ns", "bigint", ""),
+    Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("ended", "string", "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows"),
-    Column("first_epoch", "int", ""),
-    Column("last_epoch", "int", ""),
-    Column("requests", "bigint", ""),
-    Column("accepted", "bigint", "requests"),
+    Column("first_epoch", "int", "of its first request"),
+    Column("last_epoch", "int", "of its last accepted request; -1: it was closed"),
+    Column("requests", "bigint", "ShareFetch and ShareAcknowledge, refused ones too"),
+    Column("accepted", "bigint", "requests without an error"),
     Column("rejected", "array<struct<error_code: smallint, requests: bigint>>", "requests with an error, by its code"),
-    Column("connections", "int", "on which its requests came"),
+    Column("connections", "int", "how many its requests came on"),
 )
 
 _STEPS: Final = _table(
     "steps",
     "ShareFetch or ShareAcknowledge as its session took it (kshark sessions -V)",
     _CORRELATION,
-    Column("api", "string", ""),
+    _API,
     *_MEMBER,
     _SESSION_KEY,
     _SESSION,
@@ -188,7 +195,7 @@ _HEARTBEATS: Final = _table(
     Column("member_epoch", "int", "as sent; a classic group's generation"),
     Column("response_member_epoch", "int", "as received"),
     Column("outcome", "string", "answered, unanswered"),
-    Column("error_code", "smallint", ""),
+    Column("error_code", "smallint", "of the response as a whole"),
     Column("interval_ms", "int", "until the next heartbeat is due"),
     Column("subscribed", "array<string>", "topic names; null: unchanged"),
     Column("assignment", _PARTITIONS, "null: unchanged"),
@@ -199,36 +206,36 @@ _SHARE_STATE: Final = _table(
     "partition of a request to the share coordinator (83 to 87)",
     _CORRELATION,
     Column("operation", "string", "initialize, read, write, delete, read_summary"),
-    Column("group_id", "string", ""),
-    Column("topic_id", "string", ""),
-    Column("partition", "int", ""),
-    Column("state_epoch", "int", ""),
-    Column("leader_epoch", "int", ""),
-    Column("start_offset", "bigint", ""),
-    Column("delivery_complete_count", "int", ""),
+    _GROUP,
+    Column("topic_id", "string", "Kafka's 22 characters"),
+    Column("partition", "int", "of the topic, by its number"),
+    Column("state_epoch", "int", "counts the times that the partition was initialized"),
+    Column("leader_epoch", "int", "of the partition's leader, who asks"),
+    Column("start_offset", "bigint", "before it nothing is delivered any more"),
+    Column("delivery_complete_count", "int", "offsets from start_offset on that need no further delivery; -1: not known"),
     Column("batches", _BATCHES, "written or read"),
-    Column("error_code", "smallint", ""),
+    Column("error_code", "smallint", "of the partition in the response"),
 )
 
 _RECORD_BATCHES: Final = _table(
     "record_batches",
     "record batch that was produced or fetched",
     _CORRELATION,
-    Column("api", "string", ""),
+    _API,
     *_TOPIC,
-    Column("base_offset", "bigint", ""),
-    Column("last_offset_delta", "int", ""),
+    Column("base_offset", "bigint", "offset of the first record"),
+    Column("last_offset_delta", "int", "offset of the last record less base_offset"),
     Column("count", "int", "records"),
-    Column("magic", "int", ""),
-    Column("codec", "string", ""),
+    Column("magic", "int", "version of the format: 0 and 1 are message sets, 2 is a record batch"),
+    Column("codec", "string", "of the compression"),
     Column("size_bytes", "int", "on the wire"),
-    Column("crc_ok", "boolean", ""),
-    Column("producer_id", "bigint", ""),
-    Column("producer_epoch", "smallint", ""),
-    Column("base_sequence", "int", ""),
-    Column("transactional", "boolean", ""),
-    Column("control", "boolean", ""),
-    Column("timestamp_type", "string", ""),
+    Column("crc_ok", "boolean", "the checksum is that of the bytes; null: the batch cannot be read so far"),
+    Column("producer_id", "bigint", "-1: the producer is not idempotent"),
+    Column("producer_epoch", "smallint", "-1: the producer is not idempotent"),
+    Column("base_sequence", "int", "of the first record, by its producer's count; -1: not idempotent"),
+    Column("transactional", "boolean", "part of a transaction"),
+    Column("control", "boolean", "holds markers of transactions and no records of applications"),
+    Column("timestamp_type", "string", "who set the times"),
     Column("base_timestamp", "bigint", "milliseconds since 1970"),
     Column("max_timestamp", "bigint", "milliseconds since 1970"),
 )
@@ -238,11 +245,11 @@ _RECORDS: Final = _table(
     "record (with --records)",
     _CORRELATION,
     *_TOPIC,
-    Column("offset", "bigint", ""),
+    Column("offset", "bigint", "of the record; in a Produce request counted from 0"),
     Column("timestamp", "bigint", "milliseconds since 1970"),
-    Column("key", "binary", ""),
-    Column("value", "binary", ""),
-    Column("headers", _HEADERS, ""),
+    Column("key", "binary", "bytes; null: none"),
+    Column("value", "binary", "bytes; null: none (a tombstone)"),
+    Column("headers", _HEADERS, "names and values, in their order"),
 )
 
 _FLOWS: Final = _table(
@@ -256,18 +263,18 @@ _FLOWS: Final = _table(
     Column("told", "boolean", "which end is the client was told by content"),
     Column("opened_by", "string", "client or broker: who sent the SYN; null: the connection is older than the capture"),
     Column("half_closed_packet", "bigint", "of the first FIN"),
-    Column("half_closed_ts_ns", "bigint", ""),
+    Column("half_closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("half_closed_by", "string", "client or broker"),
     Column("half_closed_position", "bigint", "its place among the events of the flow"),
-    Column("first_request_packet", "bigint", ""),
-    Column("last_request_packet", "bigint", ""),
+    Column("first_request_packet", "bigint", "last packet of the first request"),
+    Column("last_request_packet", "bigint", "last packet of the last request"),
     Column("first_response_packet", "bigint", "of one whose request is known"),
     Column("closed_packet", "bigint", "with which the connection ended"),
-    Column("closed_ts_ns", "bigint", ""),
+    Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("closed_by", "string", "client or broker: who sent the first FIN or the RST"),
     Column("ended", "string", "fin, rst, reused (new SYN on the same ports), forgotten, capture (with the capture)"),
-    Column("last_packet", "bigint", ""),
-    Column("last_ts_ns", "bigint", ""),
+    Column("last_packet", "bigint", "of the connection"),
+    Column("last_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("client_bytes", "bigint", "payload from the client, retransmissions not counted twice"),
     Column("broker_bytes", "bigint", "payload from the broker"),
     Column("gaps", "int", "holes in either direction"),
@@ -278,7 +285,7 @@ _WEIRDS: Final = _table(
     "a weird is a fact about these bytes (inside record batches: with --records)",
     Column("stage", "string", "who saw it"),
     Column("code", "string", "of the catalogue (kshark explain CODE)"),
-    Column("detail", "string", ""),
+    Column("detail", "string", "what exactly was seen"),
     Column("kind", "string", "gap: a hole in the bytes; message: it touches the message with this correlation id; event: any other"),
     Column("direction", "string", "client or broker: who sent the bytes"),
     Column("first_packet", "bigint", "where it began; of a gap: the last packet before it"),
@@ -299,13 +306,13 @@ _FINDINGS: Final = _table(
     Column("blame", "string", "client, broker, network, capture, unknown"),
     Column("flow", "bigint", "number of the connection, in order of first packet"),
     *_MEMBER,
-    Column("topic_id", "string", ""),
-    Column("partition", "int", ""),
+    Column("topic_id", "string", "of the partition it is about"),
+    Column("partition", "int", "it is about"),
     Column("cause", "string", "of a refused epoch"),
     Column("witness", _WITNESS, "exchanges that the finding rests on"),
-    Column("argument", "string", ""),
-    Column("unknown_because", "string", ""),
-    Column("client_id", "string", ""),
+    Column("argument", "string", "the evidence as a sentence"),
+    Column("unknown_because", "string", "why the capture proves nothing (kshark explain REASON)"),
+    Column("client_id", "string", "name that the client gave itself"),
     Column("software", "string", "of the client"),
     _CORRELATION,
 )

@@ -68,6 +68,7 @@ def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> N
 
     assert read.schema == arrow_schema(TABLES[name])
     assert read.schema.metadata == arrow_schema(TABLES[name]).metadata
+    assert [field.metadata[b"comment"].decode() for field in read.schema] == [column.about for column in TABLES[name].columns]
     assert read.equals(pa.Table.from_batches([record_batch(read.schema, Block.of(rows))]))
     assert read.column("flow_id").to_pylist() == ["a.pcap:7", None, *["a.pcap:7"] * 3]
     assert read.column("ts").cast(pa.int64()).to_pylist() == [CELLS["bigint"] // 1000, 1, -1, -1, CELLS["bigint"] // 1000]

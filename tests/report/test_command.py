@@ -29,7 +29,8 @@ def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Pat
     assert (report["totals"]["violations"], report["totals"]["sessions"]) == (28, 12)
     assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [("127.0.0.1:20092", ["4.3"]), ("127.0.0.1:20093", ["4.3"])]
     table = pq.read_table(tmp_path / "out/findings.parquet")
-    assert table.column_names == [column.name for column in TABLES["findings"].columns]
+    described = {field.name: field.metadata[b"comment"].decode() for field in table.schema}
+    assert described == {column.name: column.about for column in TABLES["findings"].columns}
     assert table["code"].to_pylist() == [line["code"] for line in kshark("check", CAPTURES / "adv-epochs.pcap", "-T", "json").json[:-1]]
     assert set(table["capture"].to_pylist()) == {"adv-epochs.pcap"}
     assert None not in table["flow_id"].to_pylist()

@@ -1,4 +1,4 @@
-"""One list of columns, the same schema on both engines."""
+"""One list of columns, the same schema and descriptions on both engines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def test_spark_reads_the_schema_that_arrow_writes(spark: Any, name: str, tmp_pat
     from pyspark.sql.pandas.types import from_arrow_schema
 
     declared = spark.createDataFrame([], TABLES[name].ddl).schema
-    assert from_arrow_schema(arrow_schema(TABLES[name])) == declared
+    assert from_arrow_schema(arrow_schema(TABLES[name])).simpleString() == declared.simpleString()
+    assert {field.name: field.metadata["comment"] for field in declared} == {column.name: column.about for column in TABLES[name].columns}
 
     empty_file(tmp_path, TABLES[name], ())
     assert spark.read.parquet(str(tmp_path / name)).schema == declared

@@ -352,3 +352,7 @@ def test_every_table_begins_with_the_common_columns_and_names_none_twice() -> No
         names = [column.name for column in table.columns]
         assert table.columns[: len(COMMON)] == COMMON
         assert len(set(names)) == len(names), table.name
+
+
+def test_every_column_says_what_it_is() -> None:
+    assert [f"{table.name}.{column.name}" for table in TABLES.values() for column in table.columns if len(column.about) < 5] == []
