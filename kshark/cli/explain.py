@@ -26,6 +26,7 @@ from kshark.output.occurrences import field_lines as occurrence_lines
 from kshark.output.releases import life_lines, release_lines, whole_life_lines
 from kshark.output.sink import Sink
 from kshark.output.spans import CODE, DIM, PLAIN, Line
+from kshark.output.sql import ENGINES, sql_lines
 from kshark.registry import Registry
 from kshark.schema import EnumClass
 
@@ -38,6 +39,7 @@ EXAMPLES = (
     "kshark explain OffsetCommitValue AclOperation",
     "kshark explain life",
     "kshark explain tables",
+    "kshark explain tables --sql > tables.sql",
     "kshark explain fields",
     "kshark explain",
 )
@@ -61,12 +63,25 @@ def arguments(parser: Parser) -> None:
         help="a code, an API, field, structure or enumeration by name, an error by number or name, life (of a share group), tables, "
         "or fields; none: the whole catalogue",
     )
+    parser.add_argument(
+        "--sql",
+        nargs="?",
+        const="duckdb",
+        choices=ENGINES,
+        metavar="duckdb|spark",
+        help="of tables: queries to begin with, and views that name errors, APIs and releases; written for DuckDB if not said",
+    )
     add_dissectors(parser)
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     known = registry(args)
+    if args.sql:
+        if args.names != ["tables"]:
+            raise UsageError("--sql is about the tables: kshark explain tables --sql")
+        sink.lines(sql_lines(args.sql, known))
+        return 0
     if not args.names:
         sink.lines(catalogue_lines())
     for index, name in enumerate(args.names):

@@ -183,3 +183,20 @@ def test_what_comes_close_is_named(kshark: Run, name: str, close: str) -> None:
     done = kshark("explain", name)
     assert done.code == 2
     assert f'nothing is called "{name}"; did you mean "{close}"?' in done.err
+
+
+def test_tables_have_queries_to_begin_with(kshark: Run) -> None:
+    done = kshark("explain", "tables", "--sql")
+    views = [line for line in done.lines if "read_parquet" in line]
+    assert views[0] == "CREATE OR REPLACE TEMP VIEW exchanges AS SELECT * FROM read_parquet('exchanges/**/*.parquet');"
+
+    spark = kshark("explain", "tables", "--sql", "spark")
+    assert [line for line in spark.lines if "USING parquet" not in line] == [line for line in done.lines if line not in views]
+    assert spark.out.count("USING parquet") == len(views)
+
+
+@pytest.mark.parametrize("words", [["fields", "--sql"], ["--sql"], ["tables", "--sql", "oracle"]])
+def test_queries_are_about_the_tables_for_two_engines(kshark: Run, words: list[str]) -> None:
+    done = kshark("explain", *words)
+    assert (done.code, done.out, "--sql" in done.err) == (2, "", True)
+    assert len(done.err.splitlines()) == 1

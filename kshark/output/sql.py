@@ -1,0 +1,75 @@
+"""`kshark explain tables --sql`: views and queries. DuckDB and Spark take the same text; only how files become views differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from dissectors.enums import ErrorCode
+from dissectors.errors import RETRIABLE
+from dissectors.releases import RELEASES, SPOKEN
+from kshark.output.spans import DIM, PLAIN, Line
+from kshark.registry import Registry
+from kshark.schema import versions_of
+from kshark.tables import TABLES
+from kshark.tables.columns import quoted
+from kshark.tables.queries import QUERIES
+
+#: By engine, the view of a table; paths are relative to the folder of tables.
+ENGINES: Final = {
+    "duckdb": "CREATE OR REPLACE TEMP VIEW {0} AS SELECT * FROM read_parquet('{0}/**/*.parquet');",
+    "spark": "CREATE OR REPLACE TEMP VIEW {0} USING parquet OPTIONS (path '{0}');",
+}
+
+
+def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
+    """A script to be run in a folder of tables: a view for each, views with Kafka's names, and the queries."""
+    yield from _about("The tables, as DIR's own folders: start the engine in DIR. With kshark export --records, records is one more.")
+    yield from ([(ENGINES[engine].format(name), PLAIN)] for name in TABLES if name != "records")
+    yield from _view("Errors by their numbers.", "errors", "error_code, error, retriable", _errors())
+    yield from _view("APIs by their numbers.", "apis", "api_key, api, about", _apis(registry))
+    about = "Releases, oldest first, and the versions they speak; unstable: the highest only where unstable versions are switched on."
+    yield from _view(about, "releases", "api_key, number, release, lowest, highest, unstable", _releases())
+    for query in QUERIES:
+        yield from _about(query.about)
+        yield from ([(line, PLAIN)] for line in (query.sql.strip() + ";").splitlines())
+
+
+def _about(text: str) -> Iterator[Line]:
+    yield []
+    yield [(f"-- {text}", DIM)]
+
+
+def _view(about: str, name: str, columns: str, lines: Iterable[str]) -> Iterator[Line]:
+    """A view of facts; each of the lines holds rows."""
+    yield from _about(about)
+    yield [(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM (VALUES", PLAIN)]
+    *some, last = lines
+    yield from ([(f"  {line},", PLAIN)] for line in some)
+    yield [(f"  {last}) AS facts({columns});", PLAIN)]
+
+
+def _errors() -> Iterator[str]:
+    for error in ErrorCode:
+        yield f"({error.value}, {quoted(error.name)}, {_boolean(error in RETRIABLE)})"
+
+
+def _apis(registry: Registry) -> Iterator[str]:
+    for key, name in sorted(registry.names().items()):
+        yield f"({key}, {quoted(name)}, {quoted(registry.about(key))})"
+
+
+def _releases() -> Iterator[str]:
+    """An API a line."""
+    for key, spoken in SPOKEN.items():
+        rows = [
+            f"({key}, {number}, {quoted(release)}, {versions.low}, {versions.high}, {_boolean(text.endswith('*'))})"
+            for number, (release, text) in enumerate(zip(RELEASES, spoken, strict=True), 1)
+            if text
+            for versions in [versions_of(text.removesuffix("*"))]
+        ]
+        yield ", ".join(rows)
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,61 @@
+"""`kshark explain tables --sql` as a script that an engine runs: its views, its queries, and rows that can be compared."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import kshark.cli
+from kshark.output.spans import plain
+from kshark.output.sql import sql_lines
+from kshark.registry import default_registry
+from tests.shared import CAPTURES
+
+#: Together they give every query something to find.
+TOLD = ("adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "share-restart.pcap")
+
+
+def exported(folder: Path, *options: str) -> Path:
+    files = [str(CAPTURES / name) for name in TOLD]
+    assert kshark.cli.main(["export", *files, "--each", "-q", "-o", str(folder), *options]) == 0
+    return folder
+
+
+def statements(engine: str) -> tuple[list[str], list[str]]:
+    """What the command prints, cut at its semicolons: the views, and the queries."""
+    script = "".join(plain(line) + "\n" for line in sql_lines(engine, default_registry()))
+    parts = [part.strip() for part in script.split(";\n") if part.strip()]
+    return [part for part in parts if "CREATE" in part], [part for part in parts if "CREATE" not in part]
+
+
+def rows(table: pa.Table) -> list[tuple[str, ...]]:
+    """In no order: engines sort nulls and texts each in their way."""
+    return sorted(tuple(map(_comparable, row.values())) for row in table.to_pylist())
+
+
+def _comparable(cell: Any) -> str:
+    match cell:
+        case datetime():
+            return f"{cell.timestamp():.6f}"
+        case Decimal() | float():
+            return f"{float(cell):.6g}"
+        case int() if not isinstance(cell, bool):
+            return f"{float(cell):.6g}" if abs(cell) < 1 << 40 else str(cell)
+        case _:
+            return str(cell)
+
+
+def in_duckdb(folder: Path) -> list[pa.Table]:
+    """The queries' results; the engine is started in the folder, as the script says."""
+    import duckdb
+
+    views, queries = statements("duckdb")
+    with duckdb.connect() as engine:
+        engine.execute(f"SET file_search_path = '{folder}'")
+        for view in views:
+            engine.execute(view)
+        return [engine.sql(query).to_arrow_table() for query in queries]

@@ -1,0 +1,47 @@
+"""The script of `kshark explain tables --sql` in DuckDB; tests/spark/test_queries.py has it in Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dissectors.releases import SPOKEN
+from kshark.tables import TABLES
+from kshark.tables.queries import QUERIES
+from tests.output.querying import exported, in_duckdb, rows, statements
+
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+
+def test_each_query_finds_something_whatever_the_partitions(tmp_path: Path) -> None:
+    found = in_duckdb(exported(tmp_path / "plain"))
+    assert len(found) == len(QUERIES) == 8
+    assert [query.about for query, table in zip(QUERIES, found, strict=True) if not table.num_rows] == []
+    parted = in_duckdb(exported(tmp_path / "parted", "--partition-by", "date,cluster"))
+    assert list(map(rows, parted)) == list(map(rows, found))
+
+
+def test_there_is_a_view_of_each_table_and_of_kafkas_names() -> None:
+    views = [view.partition(" VIEW ")[2].split()[0] for view in statements("duckdb")[0]]
+    assert views == [*(name for name in TABLES if name != "records"), "errors", "apis", "releases"]
+
+
+def test_names_are_kafkas_own() -> None:
+    import duckdb
+
+    views, _ = statements("duckdb")
+    with duckdb.connect() as engine:
+        for view in views[-3:]:
+            engine.execute(view)
+        assert engine.sql("SELECT error, retriable FROM errors WHERE error_code = 123").fetchall() == [
+            ("INVALID_SHARE_SESSION_EPOCH", True)
+        ]
+        assert engine.sql("SELECT about FROM apis WHERE api = 'TxnOffsetCommit'").fetchall() == [
+            ("A producer commits a group's offsets inside its transaction.",)
+        ]
+        assert engine.sql("SELECT number, lowest, highest FROM releases WHERE api_key = 11 AND release = '4.0'").fetchall() == [(3, 2, 9)]
+        assert engine.sql("SELECT lowest, highest, unstable FROM releases WHERE api_key = 8 AND release = '4.1'").fetchall() == [
+            (2, 10, True)
+        ]
+        assert engine.sql("SELECT count(*) FROM releases").fetchall() == [(sum(bool(text) for row in SPOKEN.values() for text in row),)]
