@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dissectors.releases import SPOKEN
 from kshark.tables import TABLES
 from kshark.tables.queries import QUERIES
-from tests.output.querying import exported, in_duckdb, rows, statements
+from tests.output.querying import exported, in_duckdb, needs_duckdb, rows, statements
 
-pytest.importorskip("duckdb", reason="duckdb is not installed")
+pytestmark = needs_duckdb
 
 
 def test_each_query_finds_something_whatever_the_partitions(tmp_path: Path) -> None:
-    found = in_duckdb(exported(tmp_path / "plain"))
+    found = in_duckdb(exported(tmp_path / "plain"), *statements("duckdb"))
     assert len(found) == len(QUERIES) == 8
     assert [query.about for query, table in zip(QUERIES, found, strict=True) if not table.num_rows] == []
-    parted = in_duckdb(exported(tmp_path / "parted", "--partition-by", "date,cluster"))
+    parted = in_duckdb(exported(tmp_path / "parted", "--partition-by", "date,cluster"), *statements("duckdb"))
     assert list(map(rows, parted)) == list(map(rows, found))
 
 
@@ -27,21 +25,13 @@ def test_there_is_a_view_of_each_table_and_of_kafkas_names() -> None:
     assert views == [*(name for name in TABLES if name != "records"), "errors", "apis", "releases"]
 
 
-def test_names_are_kafkas_own() -> None:
-    import duckdb
-
-    views, _ = statements("duckdb")
-    with duckdb.connect() as engine:
-        for view in views[-3:]:
-            engine.execute(view)
-        assert engine.sql("SELECT error, retriable FROM errors WHERE error_code = 123").fetchall() == [
-            ("INVALID_SHARE_SESSION_EPOCH", True)
-        ]
-        assert engine.sql("SELECT about FROM apis WHERE api = 'TxnOffsetCommit'").fetchall() == [
-            ("A producer commits a group's offsets inside its transaction.",)
-        ]
-        assert engine.sql("SELECT number, lowest, highest FROM releases WHERE api_key = 11 AND release = '4.0'").fetchall() == [(3, 2, 9)]
-        assert engine.sql("SELECT lowest, highest, unstable FROM releases WHERE api_key = 8 AND release = '4.1'").fetchall() == [
-            (2, 10, True)
-        ]
-        assert engine.sql("SELECT count(*) FROM releases").fetchall() == [(sum(bool(text) for row in SPOKEN.values() for text in row),)]
+def test_names_are_kafkas_own(tmp_path: Path) -> None:
+    asked = {
+        "SELECT error FROM errors WHERE error_code = 123 AND retriable": ["INVALID_SHARE_SESSION_EPOCH"],
+        "SELECT about FROM apis WHERE api = 'TxnOffsetCommit'": ["A producer commits a group's offsets inside its transaction."],
+        "SELECT number, lowest, highest FROM releases WHERE api_key = 11 AND release = '4.0'": [3, 2, 9],
+        "SELECT lowest, highest, unstable FROM releases WHERE api_key = 8 AND release = '4.1'": [2, 10, True],
+        "SELECT count(*) AS every FROM releases": [sum(bool(text) for row in SPOKEN.values() for text in row)],
+    }
+    found = in_duckdb(tmp_path, statements("duckdb")[0][-3:], asked)
+    assert [[cell for row in table.to_pylist() for cell in row.values()] for table in found] == list(asked.values())
