@@ -11,6 +11,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from io import FileIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -96,7 +97,7 @@ def extent_of(place: Place) -> Extent | None:
         head = _head(place.file)
         form = FORMATS[head[:4]]
         (around_s,) = struct.unpack_from(form.order + "I", head, FILE_HEADER)
-        with open(place.file, "rb", buffering=0) as file:
+        with _open(place.file) as file:
             file.seek(begin)
             data = file.read(READ)
         found = first_record(data, form, around_s, to_end=begin + len(data) >= size)
@@ -127,7 +128,7 @@ def _walk(file: str, first: int, cuts: Iterable[int]) -> Iterator[Extent]:
     """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end looks like."""
     extent, left = Extent(first, os.path.getsize(file)), deque(cuts)
     reader = PcapReader(skipped=first - FILE_HEADER)
-    with open(file, "rb", buffering=0) as source:
+    with _open(file) as source:
         data = source.read(FILE_HEADER)
         step = FORMATS[data[:4]].record_header
         while data:
@@ -211,7 +212,7 @@ def _items(range_: Range) -> Iterator[PacketBatch | Weird]:
 
 def _bytes_of(file: str, first: int, behind: int, packets: int) -> Iterator[PacketBatch | Weird]:
     reader = PcapReader(skipped=first - FILE_HEADER, packets=packets)
-    with open(file, "rb", buffering=0) as source:
+    with _open(file) as source:
         yield from reader.feed(source.read(FILE_HEADER))
         source.seek(first)
         left = behind - first
@@ -226,7 +227,14 @@ def _naming(file: str, weird: Weird) -> Weird:
     return changed(weird, detail=f"{file}: {weird.detail}")
 
 
+def _open(file: str) -> FileIO:
+    try:
+        return open(file, "rb", buffering=0)
+    except OSError as error:
+        raise UnreadableInput(f"{file}: {(error.strerror or str(error)).lower()}") from None
+
+
 def _head(file: str) -> bytes:
     """The file's header and the beginning of its first record."""
-    with open(file, "rb", buffering=0) as source:
+    with _open(file) as source:
         return source.read(2 * FILE_HEADER)

@@ -144,6 +144,7 @@ class Sorter:
         self._sign_of_last(flow.id)
         self.common.append((self._place(closed.packet, AFTER, flow.first_packet, at), closed))
         self._last.pop(flow.id, None)
+        self._first.pop(flow.id, None)
         self._alive.discard(flow.id)
 
     def _sign_of_last(self, flow: int) -> None:

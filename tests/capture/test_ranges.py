@@ -130,3 +130,9 @@ def test_a_place_without_records_has_none(tmp_path: Path) -> None:
     file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:5000] + bytes(2 << 20))
     assert extent_of(Place(str(file), (100_000, 200_000))) is None
     assert_same([str(file)], 200_000)
+
+
+def test_a_file_that_went_away_is_named() -> None:
+    gone = Range(("gone.pcap",), (24, 1000), 0, Moment(0, 0), named=False)
+    with pytest.raises(UnreadableInput, match=r"^gone.pcap: no such file or directory$"):
+        read(read_range(gone))
