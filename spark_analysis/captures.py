@@ -16,6 +16,7 @@ from spark_analysis.buckets import judged, names_of
 from spark_analysis.check import Checked
 from spark_analysis.plan import Plan, Sizes, planned, size_of, tasks_for
 from spark_analysis.rows import Fault, results
+from spark_analysis.session import cores_of
 from spark_analysis.shares import Parts, decoded
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DEFAULT: Final = Sizes()
 
 def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Checked | Fault]:
     """What was found in each capture, or why it could not be read."""
-    cores = spark.sparkContext.defaultParallelism
+    cores = cores_of(spark)
     large = [files for files in captures if size_of(files) > sizes.whole]
     small = [files for files in captures if size_of(files) <= sizes.whole]
     tasks = tasks_for([file for files in small for file in files], len(small), cores)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kshark.cli.parser import Parser, add_format, close_to
 from kshark.errors import Error, UsageError
 from spark_analysis.progress import shown
-from spark_analysis.session import need_pyspark, open_session
+from spark_analysis.session import cores_of, need_pyspark, open_session
 from spark_analysis.settings import pairs
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
-            return {**check(exported(spark, folder), names, spark.sparkContext.defaultParallelism, named=args.format == "text")}
+            return {**check(exported(spark, folder), names, cores_of(spark), named=args.format == "text")}
     from dissectors.topics import NAMING_APIS
     from kshark.analysis import APIS
     from kshark.pipeline import Options
@@ -203,7 +203,7 @@ def _report(args: Namespace) -> int:
     writing = Writing(target, args)
     with shown(spark):
         if folder is not None:
-            parts = parts_of_tables(exported(spark, folder), captures, args, spark.sparkContext.defaultParallelism)
+            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark))
         else:
             parts = parts_of_captures(spark, captures, args)
     for part in parts:

@@ -13,6 +13,7 @@ from kshark.errors import Error, UnreadableInput
 from kshark.face import analysed, pages
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
+from spark_analysis.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ Named = tuple[str, Sequence[str]]
 
 def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options) -> None:
     """Writes the tables into a folder that driver and workers share. Raises UnreadableInput for a capture that cannot be read."""
-    tasks = grouped([*zip(export.names(captures), captures, strict=True)], spark.sparkContext.defaultParallelism)
+    tasks = grouped([*zip(export.names(captures), captures, strict=True)], cores_of(spark))
     work = spark.range(0, len(tasks), 1, len(tasks))
     written = work.mapInArrow(_writer(tasks, export.attempt, options), WRITTEN).collect()
     faults = [row.fault for row in written if row.fault is not None]

@@ -19,6 +19,7 @@ from kshark.model import Event
 from kshark.pipeline import Engine
 from kshark.tables.events import Timeline
 from spark_analysis.export import Batches, Named, grouped
+from spark_analysis.session import cores_of
 from spark_analysis.steps import TIME, in_time
 from spark_analysis.tables import NEEDED
 
@@ -33,7 +34,7 @@ _SCHEMA: Final = pa.schema([("fault", pa.string()), ("capture", pa.string()), ("
 def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
     places = [(name, [os.path.abspath(file) for file in files]) for name, files in captures.items()]
-    tasks = grouped(places, spark.sparkContext.defaultParallelism)
+    tasks = grouped(places, cores_of(spark))
     told = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_from_packets(tasks, captures, asked(args)), PARTS)
     return _parts(told, list(captures))
 

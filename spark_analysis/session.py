@@ -57,6 +57,16 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     return session
 
 
+def cores_of(spark: SparkSession) -> int:
+    """Tasks that run at the same time; through Spark Connect, where nobody tells, as many as Spark makes of a range."""
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    from pyspark.sql import functions as F
+
+    return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+
+
 def _prepare_java() -> None:
     java = find_java()
     if java is None:
