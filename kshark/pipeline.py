@@ -131,7 +131,7 @@ class Share:
     def __init__(self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        self._framing = Framing(registry.knows, asked.kafka_ports, exact=asked.exact)
+        self._framing = Framing(registry.knows, asked.kafka_ports, exact=asked.exact, asking=True)
         self._back = Back(asked, registry, asking=True)
         known = [*told]
         self._framing.brokers.told(known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kshark.facts import Asked, Coming, Fact, Facts, Question
+from kshark.framing.brokers import Brokers
 
 
 def test_of_most_things_the_first_that_was_told_holds_of_nodes_the_last() -> None:
@@ -48,3 +49,14 @@ def test_facts_come_when_their_time_has_come() -> None:
     assert coming
     assert [*coming.before(9)] == [late]
     assert not coming
+
+
+def test_only_who_sees_some_of_the_connections_asks() -> None:
+    """A whole capture may have any number of foreign connections, each from a port of its own: nothing is kept of them."""
+    alone, one_of_many = Brokers(), Brokers(asking=True)
+    for brokers in (alone, one_of_many):
+        brokers.learn("10.0.0.9:9092", 3)
+        assert brokers.known("10.0.0.9:9092", 5)
+        assert not brokers.known("10.0.0.1:50000", 5)
+    assert [*alone.asked] == []
+    assert [(asked.key, asked.answer) for asked in one_of_many.asked] == [("10.0.0.9:9092", ""), ("10.0.0.1:50000", None)]

@@ -8,11 +8,15 @@ from kshark.facts import Asked, Fact
 
 
 class Brokers:
-    """Each end since the first packet that showed it, on a connection here or, as `told`, elsewhere."""
+    """Each end since the first packet that showed it, on a connection here or, as `told`, elsewhere.
 
-    def __init__(self) -> None:
+    `asking`: only some of the capture's connections come here; what is asked that others may have told is remembered.
+    """
+
+    def __init__(self, *, asking: bool = False) -> None:
         #: What was asked, and answered by what was known.
         self.asked = Asked("broker")
+        self._asking = asking
         self._own: dict[str, int] = {}
         self._since: dict[str, int] = {}
 
@@ -30,7 +34,8 @@ class Brokers:
         """Whether an earlier packet showed it."""
         since = self._since.get(end)
         known = since is not None and since < packet
-        self.asked.ask(end, "" if known else None, packet)
+        if self._asking:
+            self.asked.ask(end, "" if known else None, packet)
         return known
 
     @property

@@ -29,10 +29,10 @@ Step = tuple[Happening, int]
 class Framing:
     """From segments to the time line. `knows` says whether an api key and version exist; `kafka_ports` carry Kafka whatever the bytes say.
 
-    `exact`: every segment is reassembled one by one.
+    `exact`: every segment is reassembled one by one. `asking`: only some of the capture's connections come here.
     """
 
-    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), *, exact: bool = False) -> None:
+    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), *, exact: bool = False, asking: bool = False) -> None:
         self._knows = knows
         self._ports = kafka_ports
         self._reassembly = Reassembly(exact=exact)
@@ -43,7 +43,7 @@ class Framing:
         #: By flow: what came after a hole that may still be filled, and the first packet after that hole.
         self._waiting: dict[int, list[Step]] = {}
         self._holes: dict[int, int] = {}
-        self._brokers = Brokers()
+        self._brokers = Brokers(asking=asking)
         self._told: list[Told] = []
         self._cuts: list[Frames] = []
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
