@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter, or_
@@ -62,7 +62,7 @@ def judged(exchanges: DataFrame, captures: Sequence[tuple[Plan, Parts]]) -> list
             sessions[common[row.bucket]] += row.sessions
         else:
             found[common[row.bucket]][row.bucket][bytes(row.finding)] += 1
-    return [Found(_once(found[at]), sessions[at]) for at in range(len(captures))]
+    return [Found(once(found[at].values()), sessions[at]) for at in range(len(captures))]
 
 
 def _common(parts: Parts) -> bytes:
@@ -82,10 +82,10 @@ def _findings(bucket: int, told: Sequence[object]) -> Iterator[Row]:
     return ((bucket, _JSON.encode(finding), 0) for finding in told)
 
 
-def _once(buckets: dict[int, Counter[bytes]]) -> list[Finding]:
-    """Findings about what is common are found in every bucket and count once."""
-    once = reduce(or_, buckets.values(), Counter[bytes]())
-    return [msgspec.json.decode(one, type=Finding) for one in once.elements()]
+def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:
+    """A capture's findings, from those of each bucket as JSON: what is about all buckets' members is found in every one and counts once."""
+    findings = reduce(or_, buckets, Counter[bytes]())
+    return [msgspec.json.decode(one, type=Finding) for one in findings.elements()]
 
 
 def names_of(parts: Parts) -> dict[str, str]:

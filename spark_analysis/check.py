@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from kshark.analysis import in_packet_order
 from kshark.model import Finding
+from spark_analysis.buckets import once
 from spark_analysis.machine import FOUND, find
 from spark_analysis.screen import screened
 from spark_analysis.steps import BUCKET, TIME, gathered, steps_of
@@ -69,9 +66,7 @@ def check(rows: DataFrame, captures: list[str], buckets: int, *, named: bool = F
         else:
             checked[row.capture].sessions += row.sessions
     for capture, by_bucket in found.items():
-        # findings about what all buckets have are found in every bucket and count once
-        once = reduce(or_, by_bucket.values(), Counter[bytes]())
-        checked[capture].findings = in_packet_order(msgspec.json.decode(one, type=Finding) for one in once.elements())
+        checked[capture].findings = in_packet_order(once(by_bucket.values()))
     if named:
         asked = {capture: {finding.topic_id for finding in one.findings if finding.topic_id} for capture, one in checked.items()}
         for capture, topics in topic_names(rows, asked).items():

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-import pyarrow as pa
-
-from kshark.errors import Error, UnreadableInput
 from kshark.face import analysed, pages
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
+from spark_analysis.rows import read_all, results
 from spark_analysis.session import cores_of
 
 if TYPE_CHECKING:
@@ -20,13 +18,9 @@ if TYPE_CHECKING:
 
     from kshark.output.export import Export
 
-#: The result of a task: its part as JSON, how many of its captures were in the folder already, or why it failed.
-WRITTEN: Final = "fault string, part string, skipped int"
-_SCHEMA: Final = pa.schema([("fault", pa.string()), ("part", pa.string()), ("skipped", pa.int32())])
 #: A task is given about so many bytes of small captures, so that they share files.
 TASK_BYTES: Final = 512 << 20
 
-Batches = Iterator[pa.RecordBatch]
 #: A capture's name and its files.
 Named = tuple[str, Sequence[str]]
 
@@ -34,13 +28,9 @@ Named = tuple[str, Sequence[str]]
 def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options) -> None:
     """Writes the tables into a folder that driver and workers share. Raises UnreadableInput for a capture that cannot be read."""
     tasks = grouped([*zip(export.names(captures), captures, strict=True)], cores_of(spark))
-    work = spark.range(0, len(tasks), 1, len(tasks))
-    written = work.mapInArrow(_writer(tasks, export.attempt, options), WRITTEN).collect()
-    faults = [row.fault for row in written if row.fault is not None]
-    if faults:
-        raise UnreadableInput(faults[0])
-    export.skipped = sum(row.skipped for row in written)
-    export.commit(msgspec.json.decode(row.part, type=Part) for row in written)
+    written = read_all(results(spark, tasks, partial(_write, attempt=export.attempt, options=options), len(tasks)))
+    export.skipped = sum(skipped for _, skipped in written)
+    export.commit(part for part, _ in written)
 
 
 def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
@@ -56,22 +46,6 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
         tasks[-1].append(capture)
         filled += bytes
     return tasks
-
-
-def _writer(tasks: list[list[Named]], attempt: Attempt, options: Options) -> Callable[[Batches], Batches]:
-    """What a worker does with the numbers of its tasks."""
-
-    def write(batches: Batches) -> Batches:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                try:
-                    part, skipped = _write(tasks[task], attempt, options)
-                    told = {"part": msgspec.json.encode(part).decode(), "skipped": skipped}
-                except (Error, OSError) as error:
-                    told = {"fault": str(error)}
-                yield pa.RecordBatch.from_pylist([told], schema=_SCHEMA)
-
-    return write
 
 
 def _write(captures: list[Named], attempt: Attempt, options: Options) -> tuple[Part, int]:

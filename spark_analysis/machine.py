@@ -11,6 +11,7 @@ import pyarrow as pa
 from kshark.analysis import Analyzer
 from kshark.model import Event, Finding
 from kshark.tables.events import Timeline
+from spark_analysis.rows import batch_of
 from spark_analysis.tables import NEEDED
 
 #: The result of a bucket: findings as JSON, in the order in which they were proved, and the number of sessions.
@@ -58,8 +59,8 @@ def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 found += _closed(current)
                 current = Bucket(row["capture"], row["bucket"])
             found += _rows(current, current.feed(row))
-        yield _batch(found)
-    yield _batch(_closed(current))
+        yield batch_of(_SCHEMA, found)
+    yield batch_of(_SCHEMA, _closed(current))
 
 
 def _closed(bucket: Bucket | None) -> list[tuple[Any, ...]]:
@@ -70,8 +71,3 @@ def _closed(bucket: Bucket | None) -> list[tuple[Any, ...]]:
 
 def _rows(bucket: Bucket, findings: Iterator[Finding]) -> list[tuple[Any, ...]]:
     return [(bucket.capture, bucket.bucket, _JSON.encode(finding), None) for finding in findings]
-
-
-def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
-    return pa.RecordBatch.from_arrays([pa.array(cells, field.type) for cells, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from kshark.capture import open_captures
 from kshark.cli.reporting import OPTIONS, Part, Reporting
-from kshark.errors import Error, UnreadableInput
 from kshark.model import Event
 from kshark.pipeline import Engine
 from kshark.tables.events import Timeline
-from spark_analysis.export import Batches, Named, grouped
+from spark_analysis.export import grouped
+from spark_analysis.rows import Batches, batch_of, read_all, results
 from spark_analysis.session import cores_of
 from spark_analysis.steps import TIME, in_time
 from spark_analysis.tables import NEEDED
@@ -26,17 +26,18 @@ from spark_analysis.tables import NEEDED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The result of a task: a pickled Part for each capture, or why it failed.
-PARTS: Final = "fault string, capture string, part binary"
-_SCHEMA: Final = pa.schema([("fault", pa.string()), ("capture", pa.string()), ("part", pa.binary())])
+#: A pickled Part for each capture.
+PARTS: Final = "capture string, part binary"
+_SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
 def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
     places = [(name, [os.path.abspath(file) for file in files]) for name, files in captures.items()]
     tasks = grouped(places, cores_of(spark))
-    told = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_from_packets(tasks, captures, asked(args)), PARTS)
-    return _parts(told, list(captures))
+    known = asked(args)
+    made = results(spark, tasks, lambda task: [_part(name, captures[name], files, known) for name, files in task], len(tasks))
+    return [part for parts in read_all(made) for part in parts]
 
 
 def parts_of_tables(rows: DataFrame, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
@@ -44,7 +45,7 @@ def parts_of_tables(rows: DataFrame, captures: Mapping[str, Sequence[str]], args
     known = asked(args)
     gathered = in_time(rows).select("capture", *TIME, *NEEDED).repartition(max(1, min(tasks, len(captures))), "capture")
     told = gathered.sortWithinPartitions("capture", *TIME).mapInArrow(_from_rows(captures, known), PARTS)
-    found = {part.origin.name: part for part in _parts(told, list(captures))}
+    found = {row.capture: pickle.loads(row.part) for row in told.collect()}
     # a capture in which nothing happened has no rows
     return [found.get(name) or Reporting(name, known).close(files) for name, files in captures.items()]
 
@@ -54,36 +55,7 @@ def asked(args: Namespace) -> Namespace:
     return Namespace(select=args.select, ignore=args.ignore, format=args.format, display_filter=None, dissectors=[])
 
 
-def _parts(told: DataFrame, names: list[str]) -> list[Part]:
-    """In the order of the captures."""
-    rows = told.collect()
-    for row in rows:
-        if row.fault is not None:
-            raise UnreadableInput(row.fault)
-    made = {row.capture: row.part for row in rows}
-    return [pickle.loads(made[name]) for name in names if name in made]
-
-
-def _row(**cells: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([cells], schema=_SCHEMA)
-
-
 # -- in a task
-
-
-def _from_packets(tasks: list[list[Named]], captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:
-    """What a worker does with the numbers of its tasks."""
-
-    def make(batches: Batches) -> Batches:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                for name, places in tasks[task]:
-                    try:
-                        yield _row(capture=name, part=pickle.dumps(_part(name, captures[name], places, args)))
-                    except (Error, OSError) as error:
-                        yield _row(fault=str(error))
-
-    return make
 
 
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace) -> Part:
@@ -136,7 +108,7 @@ class _Told:
     def close(self) -> pa.RecordBatch:
         self._reporting.page([*self._timeline.close()])
         part = self._reporting.close(self._files, None if len(self._files) == 1 else nowhere)
-        return _row(capture=self.name, part=pickle.dumps(part))
+        return batch_of(_SCHEMA, [(self.name, pickle.dumps(part))])
 
 
 def nowhere(packet: int) -> None:

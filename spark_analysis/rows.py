@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from kshark.errors import Error
+from kshark.errors import Error, UnreadableInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,9 +47,9 @@ def by_row(schema: pa.Schema, work: Callable[[Iterator[Row]], Iterator[Row]]) ->
             held.append(row)
             size += sum(len(cell) for cell in row if isinstance(cell, bytes))
             if size > _BATCH_BYTES or len(held) >= _BATCH_ROWS:
-                yield _batch(schema, held)
+                yield batch_of(schema, held)
                 held, size = [], 0
-        yield _batch(schema, held)
+        yield batch_of(schema, held)
 
     return run
 
@@ -71,12 +71,21 @@ def results(spark: SparkSession, items: Sequence[Item], work: Callable[[Item], R
     return [pickle.loads(row.result) for row in sorted(found, key=lambda row: row.number)]
 
 
+def read_all(found: Sequence[Result | Fault]) -> list[Result]:
+    """The results, where no file was at fault. Raises UnreadableInput for the first that was."""
+    for one in found:
+        if isinstance(one, Fault):
+            raise UnreadableInput(one.text)
+    return [one for one in found if not isinstance(one, Fault)]
+
+
 def _rows(batches: Batches) -> Iterator[Row]:
     for batch in batches:
         for at in range(batch.num_rows):  # not all at once: a batch may hold many megabytes
             yield tuple(column[at].as_py() for column in batch.columns)
 
 
-def _batch(schema: pa.Schema, rows: list[Row]) -> pa.RecordBatch:
+def batch_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as one batch, which may be empty."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.RecordBatch.from_arrays([pa.array(cells, field.type) for cells, field in zip(columns, schema, strict=True)], schema=schema)

@@ -13,6 +13,7 @@ from kshark.codec.shapes import shape_of
 from kshark.model import Exchange, Flow, Message, Opened
 from kshark.parallel.sorting import Place, Placed
 from kshark.registry import Registry
+from kshark.tables.events import or_unset
 
 _END = 1 << 62
 
@@ -103,16 +104,16 @@ class Judging:
         readers = self._known.get((asked.api_key, asked.version)) or self._readers(asked.api_key, asked.version)
         names = asked.api_key, UNSET if asked.api is None else asked.api, asked.version, asked.correlation_id, asked.client_id
         request = Message(
-            asked.packet, _or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request", *names,
-            UNSET, UNSET, asked.size, readers[0](asked.body), _or_unset(asked.weird), _or_unset(asked.detail),
+            asked.packet, or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request", *names,
+            UNSET, UNSET, asked.size, readers[0](asked.body), or_unset(asked.weird), or_unset(asked.detail),
         )  # fmt: skip
         yield row.asked, request
         response, answer = None, row.response
         if answer is not None:
             response = Message(
-                answer.packet, _or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker, "response", *names,
-                asked.packet, _or_unset(answer.latency_ns), answer.size, readers[1](answer.body), _or_unset(answer.weird),
-                _or_unset(answer.detail),
+                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker, "response", *names,
+                asked.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body), or_unset(answer.weird),
+                or_unset(answer.detail),
             )  # fmt: skip
         yield row.place, Exchange(request, response, row.outcome, flow, row.packet)
 
@@ -129,7 +130,3 @@ class Judging:
 
 def _place(placed: Placed) -> Place:
     return placed[0]
-
-
-def _or_unset(value: Any) -> Any:
-    return UNSET if value is None else value

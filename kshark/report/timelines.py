@@ -100,41 +100,37 @@ def _sessions(member: MemberLine, window: Window) -> Iterator[str]:
         yield f'<rect class="session {kind}" {place}><title>{escape(told)}</title></rect>'
 
 
-def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
+def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step, str | None]]:
+    """The steps that have room, each with its place and the class of its label; None where a label has no room."""
     drawn = labelled = coarse = -100.0
     for step in steps:
-        if step.error_code:
-            continue
         x = window.at(step.time_ns)
         if x - drawn < _TICK:
             continue
         drawn = x
+        label = None
+        if x - labelled >= _LABEL:
+            labelled = x
+            label = "" if x - coarse >= _COARSE else " fine"
+            coarse = coarse if label else x
+        yield x, step, label
+
+
+def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
+    for x, step, label in _spaced((step for step in steps if not step.error_code), window):
         kind = "open" if step.epoch == 0 else "final" if step.epoch < 0 else "silent" if step.error_code is None else "step"
         top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
         yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}"><title>{_told(step)}</title></line>'
-        if x - labelled >= _LABEL:
-            labelled = x
-            fine = "" if x - coarse >= _COARSE else " fine"
-            coarse = coarse if fine else x
-            yield f'<text class="epoch{fine}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
+        if label is not None:
+            yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
 def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
-    drawn = labelled = coarse = -100.0
-    for step in steps:
-        if not step.error_code:
-            continue
-        x = window.at(step.time_ns)
-        if x - drawn < _TICK:
-            continue
-        drawn = x
+    for x, step, label in _spaced((step for step in steps if step.error_code), window):
         yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}"><title>{_told(step)}</title></line>'
         yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_told(step)}</title></circle>'
-        if x - labelled >= _LABEL:
-            labelled = x
-            fine = "" if x - coarse >= _COARSE else " fine"
-            coarse = coarse if fine else x
-            yield f'<text class="refused{fine}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
+        if label is not None:
+            yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
 
 
 def _told(step: Step) -> str:

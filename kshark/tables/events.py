@@ -202,13 +202,13 @@ def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
         client=row["client"],
         broker=row["broker"],
         kind=kind,
-        api_key=_or_unset(row["api_key"]),
-        api=_or_unset(row["api"]),
-        version=_or_unset(row["api_version"]),
-        correlation_id=_or_unset(row["correlation_id"]),
+        api_key=or_unset(row["api_key"]),
+        api=or_unset(row["api"]),
+        version=or_unset(row["api_version"]),
+        correlation_id=or_unset(row["correlation_id"]),
         client_id=UNSET if row["api_key"] is None else row["client_id"],
         request_packet=row["request_packet"] if answers else UNSET,
-        latency_ns=_or_unset(row["latency_ns"]) if answers else UNSET,
+        latency_ns=or_unset(row["latency_ns"]) if answers else UNSET,
         size=row[f"{kind}_bytes"],
         body=body_of(row[f"{kind}_json"]),
         weird=UNSET if weird is None else list(weird),
@@ -237,5 +237,6 @@ def _side(end: str | None) -> Any:
     return None if end is None else ("client", "broker").index(end)
 
 
-def _or_unset(found: Any) -> Any:
+def or_unset(found: Any) -> Any:
+    """What is null in a row is UNSET in a message."""
     return UNSET if found is None else found
