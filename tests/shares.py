@@ -103,15 +103,18 @@ class Reduced:
     packed: list[Packed]
 
 
-def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int) -> Reduced:
+def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int, random: Random) -> Reduced:
     known = [*facts]
     sorter, packed = Sorter(buckets), list[Packed]()
     share, ends, rows, table, events = Share(options, told=known), EndsTable(), Rows("c", asking=True), Counter[Any](), list[Event]()
     rows.names.told(known)
 
     def pages() -> Iterator[list[Event]]:
-        for piece in pieces:
-            yield from share.feed(unpack(piece, ends), ends)
+        left = [*pieces]
+        while left:
+            some = random.choice([1, 1, 2, 7])
+            yield from share.feed(unpack(left[:some], ends), ends)
+            left = left[some:]
         yield from share.close(end)
 
     for page in pages():
@@ -129,12 +132,12 @@ def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: S
     pieces, said, end = mapped(whole, edges, shares, random)
     facts = Facts([])
     buckets = random.choice([1, 3, 8])
-    parts = [reduced(each, options, end, facts, buckets) for each in pieces]
+    parts = [reduced(each, options, end, facts, buckets, random) for each in pieces]
     for _ in range(5):
         facts = Facts(fact for part in parts for fact in part.taught)
         again = [number for number, part in enumerate(parts) if any(map(facts.changed, part.asked))]
         for number in again:
-            parts[number] = reduced(pieces[number], options, end, facts, buckets)
+            parts[number] = reduced(pieces[number], options, end, facts, buckets, random)
         if not again:
             break
     else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
+from kshark import limits
 from kshark.facts import Fact, Question
 from kshark.link.ends import EndsTable
 from kshark.model import Event, Message, Moment
@@ -16,6 +17,9 @@ from kshark.parallel.sorting import Packed, Sorter
 from kshark.pipeline import Options, Share
 from kshark.reassembly import Copies
 from kshark.registry import Registry
+
+#: Bytes of segments that are put together.
+_TOGETHER: Final = 2 * limits.BATCH_BYTES
 
 
 class Decoded(NamedTuple):
@@ -44,13 +48,20 @@ class Decoding:
         self._sorter = Sorter(buckets)
         self._names = TopicNames(registry)
         self._also = also
+        #: Pieces of small batches are put together: what is done a batch costs as much as a few hundred messages.
+        self._waiting: list[Piece] = []
+        self._bytes = 0
 
     def feed(self, piece: Piece) -> Iterator[Packed]:
-        for page in self._share.feed(unpack(piece, self._ends), self._ends):
-            yield from self._page(page)
+        self._waiting.append(piece)
+        self._bytes += len(piece.columns) + len(piece.payload)
+        if self._bytes >= _TOGETHER:
+            yield from self._put_together()
 
     def close(self, end: Moment) -> Iterator[Packed]:
         """The capture ends there."""
+        if self._waiting:
+            yield from self._put_together()
         for page in self._share.close(end):
             yield from self._page(page)
         yield from self._sorter.close()
@@ -61,6 +72,11 @@ class Decoding:
         sorter, share = self._sorter, self._share
         common, names = pickle.dumps(sorter.common, 5), [*self._names.taught("topic")]
         return Decoded(common, sorter.exchanges, sorter.gaps, names, share.copies, [*share.taught], [*share.asked])
+
+    def _put_together(self) -> Iterator[Packed]:
+        segments, self._waiting, self._bytes = unpack(self._waiting, self._ends), [], 0
+        for page in self._share.feed(segments, self._ends):
+            yield from self._page(page)
 
     def _page(self, page: list[Event]) -> Iterator[Packed]:
         for event in page:

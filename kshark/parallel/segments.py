@@ -6,7 +6,7 @@ belong to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -88,9 +88,19 @@ def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
     return Piece(len(rows), b"".join(parts), payload)
 
 
-def unpack(piece: Piece, ends: EndsTable) -> Segments:
-    """The segments again; `ends` numbers the pairs of this share."""
-    count, columns, payload = piece
+def unpack(pieces: Sequence[Piece], ends: EndsTable) -> Segments:
+    """The segments again, of several pieces one behind the other; `ends` numbers the pairs of this share."""
+    parts = [_columns(piece, ends) for piece in pieces]
+    given = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    signed = {name: column.astype(np.int64) for name, column in given.items() if name != "flags"}
+    length = signed["length"]
+    payload = b"".join([piece.payload for piece in pieces]) if len(pieces) > 1 else pieces[0].payload
+    return Segments(buffer=payload, flags=given["flags"], offset=np.cumsum(length) - length, **signed)
+
+
+def _columns(piece: Piece, ends: EndsTable) -> dict[str, Any]:
+    """The columns of a piece by name."""
+    count, columns, _ = piece
     at = 0
 
     def take(form: str, size: int) -> Any:
@@ -101,19 +111,7 @@ def unpack(piece: Piece, ends: EndsTable) -> Segments:
 
     used, with_clock, with_missing = take("<u4", 3).tolist()
     paths = ends.paths(take("<u8", KEY_WORDS * used).reshape(KEY_WORDS, used).astype(np.uint64))
-    path = paths[take("<u4", count)]
-    given = {name: take(form, count) for name, form in _COLUMNS}
-    length = given["length"].astype(np.int64)
-    return Segments(
-        buffer=payload,
-        packet=given["packet"].astype(np.int64),
-        time_ns=given["time_ns"].astype(np.int64),
-        clock_ns=(take("<i8", count) if with_clock else given["time_ns"]).astype(np.int64),
-        path=path,
-        seq=given["seq"].astype(np.int64),
-        ack=given["ack"].astype(np.int64),
-        flags=given["flags"],
-        offset=np.cumsum(length) - length,
-        length=length,
-        missing=take("<u4", count).astype(np.int64) if with_missing else np.zeros(count, np.int64),
-    )
+    given = {"path": paths[take("<u4", count)]} | {name: take(form, count) for name, form in _COLUMNS}
+    given["clock_ns"] = take("<i8", count) if with_clock else given["time_ns"]
+    given["missing"] = take("<u4", count) if with_missing else np.zeros(count, "<u4")
+    return given
