@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kshark.errors import UsageError
+from spark_analysis.class_archive import java_options
 from spark_analysis.master import is_here
 
 _OURS: Final = {
@@ -19,11 +20,12 @@ _OURS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
-#: On one machine nothing listens outside it; the JVM's quick compiler alone and one thread for garbage take a third off a short job.
+#: On one machine the JVM's quick compiler alone and one thread for garbage take a third off a short job.
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: On one machine nothing listens outside it.
 _OURS_HERE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
 
@@ -55,7 +57,8 @@ def given() -> dict[str, str]:
 
 def all_settings(master: str, outside: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
     """The settings of a session: ours, less what was set outside, and what is asked for."""
-    ours = {**_OURS, **(_OURS_HERE if is_here(master) else {})}
+    here = {**_OURS_HERE, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}"} if is_here(master) else {}
+    ours = {**_OURS, **here}
     return {name: value for name, value in ours.items() if name not in outside} | dict(asked)
 
 
