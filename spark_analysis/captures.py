@@ -10,9 +10,10 @@ from kshark.analysis import Analyzer, in_packet_order
 from kshark.face import pages
 from kshark.model import Finding, Message
 from kshark.names import TopicNames
+from kshark.output.notes import Notes
 from kshark.pipeline import Options
 from kshark.registry import Registry
-from spark_analysis.buckets import judged, names_of
+from spark_analysis.buckets import judged
 from spark_analysis.check import Checked
 from spark_analysis.plan import Plan, Sizes, planned, size_of, tasks_for
 from spark_analysis.rows import Fault, results
@@ -38,16 +39,17 @@ def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Opt
 
 def _whole(files: Sequence[str], options: Options) -> Checked:
     """A capture in one task."""
-    analyzer, names = Analyzer(), TopicNames(Registry(options.dissectors))
+    analyzer, names, notes = Analyzer(), TopicNames(Registry(options.dissectors)), Notes()
     found: list[Finding] = []
     for page in pages(files, options):
+        notes.add(page)
         found += analyzer.page(page)
         for event in page:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 names.learn(event)
     found += analyzer.close()
     seen = analyzer.summary()
-    return _checked(found, names.known, seen["sessions"], seen["exchanges"], seen["gaps"])
+    return _checked(found, names.known, notes, seen["sessions"], seen["exchanges"], seen["gaps"])
 
 
 def _in_parts(
@@ -65,12 +67,12 @@ def _in_parts(
         if isinstance(part, Fault):
             yield part
         else:
-            findings, sessions = next(found)
+            findings, sessions, _ = next(found)
             counts = (sum(share.exchanges for share in part.shares), sum(share.gaps for share in part.shares))
-            yield _checked(findings, names_of(part), sessions, *counts)
+            yield _checked(findings, part.names, part.notes, sessions, *counts)
 
 
-def _checked(found: Iterable[Finding], names: Mapping[str, str], sessions: int, exchanges: int, gaps: int) -> Checked:
+def _checked(found: Iterable[Finding], names: Mapping[str, str], notes: Notes, sessions: int, exchanges: int, gaps: int) -> Checked:
     findings = in_packet_order(found)
     topics = {topic_id: names[topic_id] for finding in findings if (topic_id := finding.topic_id) is not None and topic_id in names}
-    return Checked(findings, topics, sessions, exchanges, gaps)
+    return Checked(findings, topics, sessions, exchanges, gaps, notes)

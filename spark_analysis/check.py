@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kshark.analysis import in_packet_order
 from kshark.model import Finding
+from kshark.output.notes import Notes
 from spark_analysis.buckets import once
 from spark_analysis.machine import FOUND, find
 from spark_analysis.screen import screened
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in packet order, the names of their topics if asked for, and the counts of Analyzer.summary."""
+    """Of one capture: findings in packet order, the names of their topics if asked for, the counts of Analyzer.summary, and what was odd
+    about its packets."""
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
     exchanges: int = 0
     gaps: int = 0
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def seen(self) -> dict[str, Any]:

@@ -118,6 +118,7 @@ def _session(args: Namespace) -> SparkSession:
 
 def _check(args: Namespace) -> int:
     from kshark.cli.check import selection, show, verdict
+    from kshark.cli.source import tell
     from kshark.output.findings import Tally
     from kshark.output.sink import Sink
     from spark_analysis.rows import Fault
@@ -132,6 +133,7 @@ def _check(args: Namespace) -> int:
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
+        tell(one.notes, name if len(checked) > 1 else "the capture")
         tally = Tally()
         findings = [finding for finding in one.findings if chosen(finding)]
         for finding in findings:
@@ -182,10 +184,12 @@ def _export(args: Namespace) -> int:
     with folder_of(args, {"records": True} if args.records else {}) as export:
         spark = _session(args)
         with shown(spark):
-            run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
+            faults = run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
+    for fault in faults:
+        print(f"kshark-spark: {fault.text}", file=sys.stderr)
     if not args.quiet:
         print(f"kshark-spark: {summary(export)}", file=sys.stderr)
-    return 0
+    return 2 if faults else 0
 
 
 # -- report

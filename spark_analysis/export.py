@@ -1,17 +1,29 @@
-"""The export: each task writes its captures' part of every table as `kshark export` would, the driver commits all parts together."""
+"""The export: each task writes its part of every table as `kshark export` would, the driver commits all parts together.
+
+Small captures share a task. Of a large one the tasks of its shares write the rows of their connections, the tasks of its buckets those of
+share sessions and their requests; the driver writes what belongs to no connection, and findings: some are found in several buckets.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kshark.errors import UnreadableInput
 from kshark.face import analysed, pages
+from kshark.facts import Fact, Question
+from kshark.model import Opened
+from kshark.output.manifest import Capture
 from kshark.output.parquet_part import Attempt, Part, PartWriter
+from kshark.parallel.sorting import Placed
 from kshark.pipeline import Options
-from spark_analysis.rows import read_all, results
+from spark_analysis.buckets import Found, judged
+from spark_analysis.plan import Plan, Sizes, planned, size_of
+from spark_analysis.rows import Fault, read_all, results
 from spark_analysis.session import cores_of
+from spark_analysis.shares import Parts, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,22 +32,37 @@ if TYPE_CHECKING:
 
 #: A task is given about so many bytes of small captures, so that they share files.
 TASK_BYTES: Final = 512 << 20
+DEFAULT: Final = Sizes()
 
 #: A capture's name and its files.
 Named = tuple[str, Sequence[str]]
 
 
-def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options) -> None:
-    """Writes the tables into a folder that driver and workers share. Raises UnreadableInput for a capture that cannot be read."""
-    tasks = grouped([*zip(export.names(captures), captures, strict=True)], cores_of(spark))
-    written = read_all(results(spark, tasks, partial(_write, attempt=export.attempt, options=options), len(tasks)))
-    export.skipped = sum(skipped for _, skipped in written)
-    export.commit(part for part, _ in written)
+class Written(NamedTuple):
+    """What became of some captures: their part of the tables, how many of them are there already, and which could not be read."""
+
+    part: Part
+    skipped: int
+    faults: list[Fault]
+
+
+def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Fault]:
+    """Writes the tables into a folder that driver and workers share; gives the captures that could not be read."""
+    cores, attempt = cores_of(spark), export.attempt
+    named = [*zip(export.names(captures), captures, strict=True)]
+    # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
+    large = [one for one in named if size_of(one[1]) > sizes.whole and "cluster" not in attempt.partition_by]
+    tasks = grouped([one for one in named if one not in large], cores)
+    made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
+    made += _in_parts(spark, large, attempt, options, cores, sizes) if large else []
+    export.skipped = sum(one.skipped for one in made)
+    export.commit(one.part for one in made)
+    return [fault for one in made for fault in one.faults]
 
 
 def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
     """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
-    size = [sum(map(os.path.getsize, files)) for _, files in captures]
+    size = [sum(os.path.getsize(file) for file in files if os.path.exists(file)) for _, files in captures]
     share = min(-(-sum(size) // parallelism), TASK_BYTES)
     tasks: list[list[Named]] = []
     filled = share
@@ -48,16 +75,90 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
     return tasks
 
 
-def _write(captures: list[Named], attempt: Attempt, options: Options) -> tuple[Part, int]:
-    """The part of these captures, and how many of them are in the folder already."""
-    part, skipped = PartWriter(attempt), 0
-    for name, files in captures:
-        capture = attempt.capture(name, files)
-        if capture is None:
-            skipped += 1
-            continue
-        part.begin(capture)
-        for page, told in analysed(pages(files, options)):
-            part.page(page)
-            part.page(told)
-    return part.close(), skipped
+# -- small captures
+
+
+def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
+    """All tables of these captures; where one cannot be read to its end, without its rows."""
+    part, skipped, read = PartWriter(attempt), 0, list[Named]()
+    for one in captures:
+        try:
+            capture = attempt.capture(*one)
+            if capture is None:
+                skipped += 1
+                continue
+            part.begin(capture)
+            for page, told in analysed(pages(one[1], options)):
+                part.page(page)
+                part.page(told)
+            read.append(one)
+        except UnreadableInput as error:
+            others = _write([other for other in captures if other is not one], attempt, options)
+            return others._replace(faults=[Fault(str(error)), *others.faults])
+    return Written(part.close(), skipped, [])
+
+
+# -- large captures
+
+
+def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, cores: int, sizes: Sizes) -> list[Written]:
+    """By ranges, shares and buckets."""
+    hashed = read_all(results(spark, named, lambda one: attempt.capture(*one), len(named)))
+    fresh = [(one, capture) for one, capture in zip(named, hashed, strict=True) if capture is not None]
+    plans = planned(spark, [files for (_, files), _ in fresh], cores, sizes)
+    known = {plan.share: capture for plan, (_, capture) in zip(plans, fresh, strict=True) if isinstance(plan, Plan)}
+    made = [Written(Part([], []), len(named) - len(fresh), [plan for plan in plans if isinstance(plan, Fault)])]
+    exchanges, parts = decoded(spark, [plan for plan in plans if isinstance(plan, Plan)], options, cores, partial(_Share, attempt, known))
+    made += [Written(Part([], []), 0, [part]) for part in parts if isinstance(part, Fault)]
+    plans_and_parts = zip((plan for plan in plans if isinstance(plan, Plan)), parts, strict=True)
+    sound = [(plan, part) for plan, part in plans_and_parts if isinstance(part, Parts)]
+    for (plan, part), found in zip(sound, judged(exchanges, sound, partial(_Bucket, attempt, known)), strict=True):
+        made.append(Written(_joined(attempt, known[plan.share], part, found), 0, []))
+    return made
+
+
+def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: Found) -> Part:
+    """A capture's part: what tasks wrote, and what belongs to none of them."""
+    own = _part(attempt, capture, parts.facts, parts.common)
+    own.page(parts.weirds)
+    own.page(found.findings)
+    written: list[Part] = [own.close(), *(share.beside for share in parts.shares), *found.made]
+    return Part([file for part in written for file in part.files], [capture])
+
+
+def _part(attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Sequence[Placed] = ()) -> PartWriter:
+    """A part of a capture; who is told what is `common` knows all connections."""
+    part = PartWriter(attempt, asking=True)
+    part.begin(capture)
+    part.names.told(facts)
+    part.page([event for _, event in common if isinstance(event, Opened)])
+    return part
+
+
+class _Share:
+    """Writes the rows of a share's connections (kshark.parallel.decoding.Beside)."""
+
+    def __init__(self, attempt: Attempt, captures: Mapping[int, Capture], plan: Plan, facts: Sequence[Fact]) -> None:
+        self._part = _part(attempt, captures[plan.share], facts)
+        self.page = self._part.page
+
+    @property
+    def taught(self) -> Iterable[Fact]:
+        return self._part.names.taught
+
+    @property
+    def asked(self) -> Iterable[Question]:
+        return self._part.names.asked
+
+    def close(self) -> Part:
+        return self._part.close()
+
+
+class _Bucket:
+    """Writes the rows of a bucket's share sessions and their requests (spark_analysis.buckets.Lister)."""
+
+    def __init__(
+        self, attempt: Attempt, captures: Mapping[int, Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]
+    ) -> None:
+        part = _part(attempt, captures[plan.share], facts, common)
+        self.page, self.close = part.page, part.close

@@ -8,8 +8,9 @@ teach others (kshark.facts). Shares to which others teach something are decoded 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,9 +23,10 @@ from kshark.facts import Fact, Facts
 from kshark.link import Link
 from kshark.link.ranges import together
 from kshark.model import Weird
-from kshark.parallel.decoding import Decoded, Decoding
+from kshark.output.notes import Notes
+from kshark.parallel.decoding import Beside, Decoded, Decoding
 from kshark.parallel.segments import Piece, shared_out
-from kshark.parallel.sorting import Packed
+from kshark.parallel.sorting import Packed, Placed, numbered
 from kshark.pipeline import Options
 from spark_analysis.plan import Plan, tasks_for
 from spark_analysis.rows import Fault, Row, by_row
@@ -58,15 +60,45 @@ class Said(NamedTuple):
     linked: list[Weird]
 
 
-class Parts(NamedTuple):
-    """A capture decoded by shares."""
+@dataclass(frozen=True)
+class Parts:
+    """A capture decoded by shares. `weirds`: what belongs to no connection."""
 
     shares: list[Decoded]
-    #: What belongs to no connection.
     weirds: list[Weird]
 
+    @cached_property
+    def common(self) -> list[Placed]:
+        """What goes to every bucket."""
+        return numbered([pickle.loads(share.common) for share in self.shares], self.weirds)
 
-def decoded(spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int) -> tuple[DataFrame, list[Parts | Fault]]:
+    @property
+    def facts(self) -> list[Fact]:
+        """What its connections teach each other."""
+        return [*Facts(fact for share in self.shares for fact in share.taught)]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of topic ids, the first one told of each."""
+        return {fact.key: fact.value for fact in Facts(name for share in self.shares for name in share.names)}
+
+    @property
+    def notes(self) -> Notes:
+        """What was odd about it."""
+        notes = Notes()
+        notes.add(self.weirds)
+        for share in self.shares:
+            notes.join(share.notes)
+        return notes
+
+
+#: Makes, in the task of a share of that capture, who else takes its pages, and is told these facts.
+MakeBeside = Callable[[Plan, list[Fact]], Beside]
+
+
+def decoded(
+    spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakeBeside | None = None
+) -> tuple[DataFrame, list[Parts | Fault]]:
     """The exchanges of all captures (_EXCHANGES), and by capture what was told."""
     pieces = _pieces(spark, plans, cores)
     shares: dict[int, Decoded] = {}
@@ -75,7 +107,7 @@ def decoded(spark: SparkSession, plans: Sequence[Plan], options: Options, cores:
     frames: list[DataFrame] = []
     todo = [number for plan in plans for number in numbers_of(plan)]
     for _ in range(_ROUNDS):
-        frame = _shares(pieces, plans, options, [[*each] for each in facts], todo)
+        frame = _shares(pieces, plans, partial(_read, options=options, beside=beside), [[*each] for each in facts], todo)
         if frames:
             frames = [before.where(~before.share.isin(todo)) for before in frames]
         frames.append(frame)
@@ -160,7 +192,9 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
 # -- reduce
 
 
-def _shares(pieces: DataFrame, plans: Sequence[Plan], options: Options, facts: list[list[Fact]], todo: list[int]) -> DataFrame:
+def _shares(
+    pieces: DataFrame, plans: Sequence[Plan], read: Callable[..., Iterator[Row]], facts: list[list[Fact]], todo: list[int]
+) -> DataFrame:
     """The shares in `todo`, each a task: hashing would put several into one."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
@@ -171,17 +205,17 @@ def _shares(pieces: DataFrame, plans: Sequence[Plan], options: Options, facts: l
         task = F.array_position(F.lit(todo), task).cast("int") - 1
         pieces = pieces.where(F.col("share").isin(todo))
 
-    def read(rows: Iterator[Row]) -> Iterator[Row]:
+    def each(rows: Iterator[Row]) -> Iterator[Row]:
         for share, own in groupby(rows, itemgetter(0)):
-            yield from _read(share, own, *known[share], options)
+            yield from read(share, own, *known[share])
 
     together = pieces.repartitionById(len(todo), task).sortWithinPartitions("share", "place")
-    return together.mapInArrow(by_row(_EXCHANGE, read), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
+    return together.mapInArrow(by_row(_EXCHANGE, each), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
 
 
-def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options) -> Iterator[Row]:
+def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options, beside: MakeBeside | None) -> Iterator[Row]:
     """One share."""
-    decoding = Decoding(options, told, plan.buckets)
+    decoding = Decoding(options, told, plan.buckets, None if beside is None else beside(plan, told))
 
     def packed(found: Iterable[Packed]) -> Iterator[Row]:
         for bucket, since, exchanges in found:

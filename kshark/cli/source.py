@@ -159,9 +159,14 @@ def sources(args: Namespace, options: Options, *, printing: bool = False) -> Ite
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
-    """What was odd, on stderr, so that stdout stays data."""
-    lines = list(source.notes.lines())
+    """What was odd about a capture."""
+    tell(source.notes, source.name if heading else "the capture")
+
+
+def tell(notes: Notes, name: str) -> None:
+    """Notes go to stderr, so that stdout stays data."""
+    lines = list(notes.lines())
     if lines:
         sink = Sink(sys.stderr)
-        sink.lines([[(f"kshark: notes on {source.name if heading else 'the capture'}", DIM)]])
+        sink.lines([[(f"kshark: notes on {name}", DIM)]])
         sink.lines(part for line in lines for part in folded([("  ", PLAIN), *line], sink.width, 4))

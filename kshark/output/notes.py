@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import UNSET
@@ -17,17 +18,18 @@ _STYLES: Final = {"error": ERROR, "warn": WARN}
 _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
 
 
+@dataclass
 class Notes:
-    """Counts page by page; of each weird the first occurrence is kept as example."""
+    """Counts page by page; of each weird the occurrence with the earliest packet is kept as example."""
 
-    def __init__(self) -> None:
-        self.messages = 0
-        #: Connections and their payload bytes by service.
-        self.flows: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
-        self._weirds: Counter[str] = Counter()
-        self._sizes: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+    messages: int = 0
+    #: Connections and their payload bytes by service.
+    flows: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    _weirds: Counter[str] = field(default_factory=Counter)
+    _sizes: Counter[str] = field(default_factory=Counter)
+    #: By code: the packet, and where that is in words.
+    _first: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, page: Iterable[Event]) -> None:
         messages = 0
@@ -50,23 +52,29 @@ class Notes:
         for code in message.weird:
             self._weirds[code] += 1
             self._sizes[code] += message.size
-            if code not in self._first:
-                self._first[code] = _example(message)
+            self._occurred(code, message)
 
     def _weird(self, weird: Weird) -> None:
         self._weirds[weird.code] += weird.times
         self._sizes[weird.code] += weird.size
-        if weird.code not in self._first:
-            self._first[weird.code] = _example(weird)
+        self._occurred(weird.code, weird)
+
+    def _occurred(self, code: str, event: Message | Weird) -> None:
+        known = self._first.get(code)
+        if known is None or event.packet < known[0]:
+            self._first[code] = event.packet, _example(event)
 
     def join(self, other: Notes) -> None:
-        """Adds what another process counted in later pages."""
+        """Adds what was counted elsewhere: in other pages, or of other connections."""
         self.messages += other.messages
         self.flows.update(other.flows)
         self.bytes.update(other.bytes)
         self._weirds.update(other._weirds)
         self._sizes.update(other._sizes)
-        self._first = other._first | self._first
+        for code, first in other._first.items():
+            known = self._first.get(code)
+            if known is None or first[0] < known[0]:
+                self._first[code] = first
 
     def lines(self) -> Iterator[Line]:
         """Nothing if there is nothing to say: every connection was Kafka, and complete."""
@@ -89,8 +97,9 @@ class Notes:
         ]
         if entry is not None:
             line.append((f"  {entry.text}", DIM))
-        if self._first[code]:
-            line.append((f" First: {self._first[code]}", DIM))
+        _, example = self._first[code]
+        if example:
+            line.append((f" First: {example}", DIM))
         return line
 
 

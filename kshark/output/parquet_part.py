@@ -22,6 +22,7 @@ from kshark.output.manifest import Capture, capture_of
 from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles
 from kshark.output.parquet_partitions import Partitions
 from kshark.tables import Rows
+from kshark.tables.names import Names
 
 if TYPE_CHECKING:
     from kshark.conditions.filter import Filter
@@ -56,15 +57,16 @@ class Part(msgspec.Struct, frozen=True):
 class PartWriter:
     """Events and what the analysis tells, of one capture after the other, into files of a part.
 
-    `wanted`: a filter by which exchanges have rows.
+    `wanted`: a filter by which exchanges have rows. `asking`: only some of a capture's connections come here; see `names`.
     """
 
-    def __init__(self, attempt: Attempt, wanted: Filter | None = None) -> None:
+    def __init__(self, attempt: Attempt, wanted: Filter | None = None, *, asking: bool = False) -> None:
         pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
         self._attempt = attempt
         self._files = attempt.files()
         self._captures: list[Capture] = []
-        self._rows = Rows("", records=attempt.options.get("records", False), wanted=None if wanted is None else wanted.takes)
+        takes = None if wanted is None else wanted.takes
+        self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes, asking=asking)
 
     def begin(self, capture: Capture) -> None:
         """That capture's events follow."""
@@ -75,6 +77,11 @@ class PartWriter:
 
     def page(self, events: Iterable[Event | Told]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
+
+    @property
+    def names(self) -> Names:
+        """Of the capture that was begun last: to be told what its other connections taught."""
+        return self._rows.names
 
     @property
     def is_large(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 from dissectors.topics import NAMING_APIS
 from kshark import limits
@@ -12,6 +12,7 @@ from kshark.facts import Fact, Question
 from kshark.link.ends import EndsTable
 from kshark.model import Event, Message, Moment
 from kshark.names import TopicNames
+from kshark.output.notes import Notes
 from kshark.parallel.segments import Piece, unpack
 from kshark.parallel.sorting import Packed, Sorter
 from kshark.pipeline import Options, Share
@@ -22,32 +23,50 @@ from kshark.registry import Registry
 _TOGETHER: Final = 2 * limits.BATCH_BYTES
 
 
+class Beside(Protocol):
+    """Who else takes the pages of a share, told from the start what others taught; `taught` and `asked`: see kshark.pipeline.Share."""
+
+    def page(self, events: list[Event], /) -> object: ...
+
+    @property
+    def taught(self) -> Iterable[Fact]: ...
+
+    @property
+    def asked(self) -> Iterable[Question]: ...
+
+    def close(self) -> Any:
+        """What he made of them."""
+
+
 class Decoded(NamedTuple):
     """What a share tells when the capture is over.
 
     `common`: pickled, see Sorter. `names`: of topic ids, as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see
-    kshark.pipeline.Share.
+    kshark.pipeline.Share. `beside`: what others made of its pages.
     """
 
     common: bytes
     exchanges: int
     gaps: int
     names: list[Fact]
+    notes: Notes
     copies: Copies
     taught: list[Fact]
     asked: list[Question]
+    beside: Any
 
 
 class Decoding:
-    """Takes the pieces of a share in their order; gives its exchanges by bucket. `also`: who else takes its pages."""
+    """Takes the pieces of a share in their order; gives its exchanges by bucket."""
 
-    def __init__(self, options: Options, told: Iterable[Fact], buckets: int, also: Sequence[Callable[[list[Event]], object]] = ()) -> None:
+    def __init__(self, options: Options, told: Iterable[Fact], buckets: int, beside: Beside | None = None) -> None:
         registry = Registry(options.dissectors)
         self._share = Share(options, registry, told)
         self._ends = EndsTable()
-        self._sorter = Sorter(buckets)
+        self._sorter = Sorter(buckets, opened=options.records is not False)
         self._names = TopicNames(registry)
-        self._also = also
+        self._notes = Notes()
+        self._beside = beside
         #: Pieces of small batches are put together: what is done a batch costs as much as a few hundred messages.
         self._waiting: list[Piece] = []
         self._bytes = 0
@@ -69,9 +88,12 @@ class Decoding:
     @property
     def decoded(self) -> Decoded:
         """After `close`."""
-        sorter, share = self._sorter, self._share
+        sorter, share, beside = self._sorter, self._share, self._beside
         common, names = pickle.dumps(sorter.common, 5), [*self._names.taught("topic")]
-        return Decoded(common, sorter.exchanges, sorter.gaps, names, share.copies, [*share.taught], [*share.asked])
+        taught, asked, made = [*share.taught], [*share.asked], None
+        if beside is not None:
+            made, taught, asked = beside.close(), [*taught, *beside.taught], [*asked, *beside.asked]
+        return Decoded(common, sorter.exchanges, sorter.gaps, names, self._notes, share.copies, taught, asked, made)
 
     def _put_together(self) -> Iterator[Packed]:
         segments, self._waiting, self._bytes = unpack(self._waiting, self._ends), [], 0
@@ -82,6 +104,7 @@ class Decoding:
         for event in page:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 self._names.learn(event)
-        for take in self._also:
-            take(page)
+        self._notes.add(page)
+        if self._beside is not None:
+            self._beside.page(page)
         yield from self._sorter.page(page)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.records import RecordsField
 from kshark.tables.events import AFTER, BEFORE, MESSAGES, body_of
 
 _KEY: Final = BOOK.bucket
@@ -49,12 +50,16 @@ class Packed(NamedTuple):
 
 
 class Sorter:
-    """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers."""
+    """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers.
 
-    def __init__(self, buckets: int) -> None:
+    `opened`: record batches may be open in bodies. The analysis reads none, and they stay here.
+    """
+
+    def __init__(self, buckets: int, *, opened: bool = False) -> None:
         self.common: list[Placed] = []
         self.exchanges = self.gaps = 0
         self._buckets = buckets
+        self._with_records = opened
         self._count = 0
         self._latest = (0, BEFORE, -1)
         self._held: dict[int, list[tuple[Any, ...]]] = {}
@@ -135,7 +140,7 @@ class Sorter:
             if is_sign:
                 self.common.append((place, _of(exchange, _sign(request), _sign(response))))
             if asked is not None and request.api_key not in _BRIEF:
-                answer = None if response is None else _answered(response)
+                answer = None if response is None else _answered(_closed(response) if self._with_records else response)
                 row = (asked, place, flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
                 self._held.setdefault(self._bucket(request), []).append(row)
 
@@ -211,6 +216,22 @@ def _as_fields(message: Message | None) -> Any:
     if message is None or message.body is None or message.body is UNSET:
         return message and replace(message)
     return replace(message, body=body_of(_JSON.encode(message.body).decode()))
+
+
+def _closed(answer: Message) -> Message:
+    """The answer with nothing but the sizes of its records."""
+    topics = getattr(answer.body, "responses", None)
+    if answer.api_key != SHARE_FETCH or not topics or topics is UNSET:
+        return answer
+    bare = [
+        replace(topic, partitions=[replace(one, records=_size_of(one.records)) for one in topic.partitions]) if topic.partitions else topic
+        for topic in topics
+    ]
+    return replace(answer, body=replace(answer.body, responses=bare))
+
+
+def _size_of(records: Any) -> Any:
+    return RecordsField(records.size) if isinstance(records, RecordsField) else records
 
 
 def _of(exchange: Exchange, request: Message | None, response: Message | None) -> Exchange:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 import spark_analysis.cli
+from kshark.face import analysed, pages
+from kshark.output.export import Export
 from kshark.output.manifest import MANIFEST, read_manifest, whole_captures
+from kshark.output.parquet_part import PartWriter
+from kshark.pipeline import Options
 from spark_analysis import export
+from spark_analysis.plan import Sizes, planned
 from tests.shared import CAPTURES
 
 
@@ -56,20 +63,78 @@ def test_an_export_from_spark_goes_on_where_it_stopped(spark: Any, capsys: pytes
 
 
 @pytest.mark.spark
-def test_a_capture_that_cannot_be_read_leaves_the_earlier_export(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     vanished = tmp_path / "vanished.pcap"
     words = ["-o", str(tmp_path / "tables"), "--each", "--master", "local[2]"]
     assert spark_analysis.cli.main(["export", str(CAPTURES / "adv-epochs.pcap"), *words]) == 0
-    before = read_manifest(tmp_path / "tables")
     vanished.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes())
 
     def too_late(captures: list[export.Named], parallelism: int) -> list[list[export.Named]]:
         vanished.unlink()
-        return [[capture] for capture in captures]
+        return [captures]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "grouped", too_late)
-        assert spark_analysis.cli.main(["export", str(vanished), str(CAPTURES / "adv-acks.pcap"), *words]) == 2
-    assert "vanished.pcap" in capsys.readouterr().err
-    assert read_manifest(tmp_path / "tables") == before
+        assert spark_analysis.cli.main(["export", str(CAPTURES / "adv-acks.pcap"), str(vanished), *words]) == 2
+    assert f"kshark-spark: {vanished}: no such file" in capsys.readouterr().err
+    manifest = read_manifest(tmp_path / "tables")
+    assert [capture.name for capture in manifest.captures] == ["adv-acks.pcap"]
+    assert manifest.tables["exchanges"].rows == rows_of([[str(CAPTURES / "adv-acks.pcap")]], tmp_path / "alone", {})["exchanges"].total()
     assert [path.name for path in (tmp_path / "tables").glob(".*")] == []
+
+
+def rows_of(
+    captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None
+) -> dict[str, Counter[str]]:
+    """The rows of every table, as `kshark export` writes them, or Spark."""
+    records: Any = options.get("records", "headers")
+    with Export(folder, options) as told:
+        if spark is None:
+            part = PartWriter(told.attempt)
+            for name, files in zip(told.names(captures), captures, strict=True):
+                part.begin(told.attempt.capture(name, files) or pytest.fail("it is there already"))
+                for page, found in analysed(pages(files, Options(records=records, embedded=True))):
+                    part.page(page)
+                    part.page(found)
+            told.commit([part.close()])
+        else:
+            assert export.run(spark, told, captures, Options(records=records, embedded=True), sizes) == []
+    tables = read_manifest(folder).tables
+    return {
+        name: Counter(str(row) for file in table.files for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist())
+        for name, table in tables.items()
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("records", [False, True])
+def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(spark: Any, tmp_path: Path, records: bool) -> None:
+    """All captures each, and as one, in ranges of 64 kB; with records fewer of them, since they are most of the work."""
+    options = {"records": True} if records else {}
+    names = sorted(path for path in CAPTURES.glob("small-*.pcap*" if records else "*.pcap*"))
+    each = [[str(path)] for path in names]
+    sizes = Sizes(whole=-1, range=64 << 10, share=1 << 20, buckets=3)
+    for number, captures in enumerate((each, [[str(path) for path in names]])):
+        expected = rows_of(captures, tmp_path / f"one-{number}", options)
+        found = rows_of(captures, tmp_path / f"parts-{number}", options, spark, sizes)
+        assert {name: rows.total() for name, rows in found.items()} == {name: rows.total() for name, rows in expected.items()}
+        for name, rows in expected.items():
+            assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
+
+
+@pytest.mark.spark
+def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: Any, tmp_path: Path) -> None:
+    """Between its hash and the search for its ranges."""
+    gone, here = tmp_path / "gone.pcap", str(CAPTURES / "adv-acks.pcap")
+    gone.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes())
+    sizes = Sizes(whole=-1, buckets=2)
+
+    def and_gone(*given: Any) -> Any:
+        gone.unlink()
+        return planned(*given)
+
+    with pytest.MonkeyPatch.context() as patch, Export(tmp_path / "tables", {}) as told:
+        patch.setattr(export, "planned", and_gone)
+        faults = export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
+    assert [fault.text for fault in faults] == [f"{gone}: no such file or directory"]
+    assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == ["adv-acks.pcap"]
