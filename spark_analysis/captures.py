@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dissectors.topics import NAMING_APIS
@@ -13,12 +13,11 @@ from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.pipeline import Options
 from kshark.registry import Registry
-from spark_analysis.buckets import judged
 from spark_analysis.check import Checked
-from spark_analysis.plan import Plan, Sizes, planned, size_of, tasks_for
+from spark_analysis.large import Analysed, analysed
+from spark_analysis.plan import Sizes, size_of, tasks_for
 from spark_analysis.rows import Fault, results
 from spark_analysis.session import cores_of
-from spark_analysis.shares import Parts, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,11 +27,10 @@ DEFAULT: Final = Sizes()
 
 def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Checked | Fault]:
     """What was found in each capture, or why it could not be read."""
-    cores = cores_of(spark)
     large = [files for files in captures if size_of(files) > sizes.whole]
     small = [files for files in captures if size_of(files) <= sizes.whole]
-    tasks = tasks_for([file for files in small for file in files], len(small), cores)
-    apart = iter(_in_parts(spark, large, options, cores, sizes) if large else ())
+    tasks = tasks_for([file for files in small for file in files], len(small), cores_of(spark))
+    apart = iter([one if isinstance(one, Fault) else _joined(one) for one in analysed(spark, large, options, sizes)])
     whole = iter(results(spark, small, lambda files: _whole(files, options), tasks))
     return [next(apart if size_of(files) > sizes.whole else whole) for files in captures]
 
@@ -52,24 +50,10 @@ def _whole(files: Sequence[str], options: Options) -> Checked:
     return _checked(found, names.known, notes, seen["sessions"], seen["exchanges"], seen["gaps"])
 
 
-def _in_parts(
-    spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, cores: int, sizes: Sizes
-) -> Iterator[Checked | Fault]:
-    """Captures by ranges, shares and buckets."""
-    plans = planned(spark, captures, cores, sizes)
-    known = [plan for plan in plans if isinstance(plan, Plan)]
-    exchanges, parts = decoded(spark, known, options, cores)
-    sound = [(plan, part) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
-    found = iter(judged(exchanges, sound))
-    decoded_parts = iter(parts)
-    for plan in plans:
-        part = plan if isinstance(plan, Fault) else next(decoded_parts)
-        if isinstance(part, Fault):
-            yield part
-        else:
-            findings, sessions, _ = next(found)
-            counts = (sum(share.exchanges for share in part.shares), sum(share.gaps for share in part.shares))
-            yield _checked(findings, part.names, part.notes, sessions, *counts)
+def _joined(capture: Analysed) -> Checked:
+    """A capture that many tasks have read."""
+    _, parts, found = capture
+    return _checked(found.findings, parts.names, parts.notes, found.sessions, parts.exchanges, parts.gaps)
 
 
 def _checked(found: Iterable[Finding], names: Mapping[str, str], notes: Notes, sessions: int, exchanges: int, gaps: int) -> Checked:

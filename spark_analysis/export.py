@@ -7,23 +7,25 @@ share sessions and their requests; the driver writes what belongs to no connecti
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshark.errors import UnreadableInput
-from kshark.face import analysed, pages
+from kshark.face import analysed as told_of
+from kshark.face import pages
 from kshark.facts import Fact, Question
 from kshark.model import Opened
 from kshark.output.manifest import Capture
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.parallel.sorting import Placed
 from kshark.pipeline import Options
-from spark_analysis.buckets import Found, judged
-from spark_analysis.plan import Plan, Sizes, planned, size_of
+from spark_analysis.buckets import Found
+from spark_analysis.large import analysed
+from spark_analysis.plan import Plan, Sizes, size_of
 from spark_analysis.rows import Fault, read_all, results
 from spark_analysis.session import cores_of
-from spark_analysis.shares import Parts, decoded
+from spark_analysis.shares import Parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,13 +50,13 @@ class Written(NamedTuple):
 
 def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Fault]:
     """Writes the tables into a folder that driver and workers share; gives the captures that could not be read."""
-    cores, attempt = cores_of(spark), export.attempt
+    attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
     # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
     large = [one for one in named if size_of(one[1]) > sizes.whole and "cluster" not in attempt.partition_by]
-    tasks = grouped([one for one in named if one not in large], cores)
+    tasks = grouped([one for one in named if one not in large], cores_of(spark))
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
-    made += _in_parts(spark, large, attempt, options, cores, sizes) if large else []
+    made += _in_parts(spark, large, attempt, options, sizes)
     export.skipped = sum(one.skipped for one in made)
     export.commit(one.part for one in made)
     return [fault for one in made for fault in one.faults]
@@ -88,7 +90,7 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
                 skipped += 1
                 continue
             part.begin(capture)
-            for page, told in analysed(pages(one[1], options)):
+            for page, told in told_of(pages(one[1], options)):
                 part.page(page)
                 part.page(told)
             read.append(one)
@@ -101,19 +103,18 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
 # -- large captures
 
 
-def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, cores: int, sizes: Sizes) -> list[Written]:
+def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, sizes: Sizes) -> list[Written]:
     """By ranges, shares and buckets."""
     hashed = read_all(results(spark, named, lambda one: attempt.capture(*one), len(named)))
-    fresh = [(one, capture) for one, capture in zip(named, hashed, strict=True) if capture is not None]
-    plans = planned(spark, [files for (_, files), _ in fresh], cores, sizes)
-    known = {plan.share: capture for plan, (_, capture) in zip(plans, fresh, strict=True) if isinstance(plan, Plan)}
-    made = [Written(Part([], []), len(named) - len(fresh), [plan for plan in plans if isinstance(plan, Fault)])]
-    exchanges, parts = decoded(spark, [plan for plan in plans if isinstance(plan, Plan)], options, cores, partial(_Share, attempt, known))
-    made += [Written(Part([], []), 0, [part]) for part in parts if isinstance(part, Fault)]
-    plans_and_parts = zip((plan for plan in plans if isinstance(plan, Plan)), parts, strict=True)
-    sound = [(plan, part) for plan, part in plans_and_parts if isinstance(part, Parts)]
-    for (plan, part), found in zip(sound, judged(exchanges, sound, partial(_Bucket, attempt, known)), strict=True):
-        made.append(Written(_joined(attempt, known[plan.share], part, found), 0, []))
+    fresh = [(files, capture) for (_, files), capture in zip(named, hashed, strict=True) if capture is not None]
+    captures = [capture for _, capture in fresh]
+    made = [Written(Part([], []), len(named) - len(fresh), [])]
+    beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
+    for one in analysed(spark, [files for files, _ in fresh], options, sizes, beside, lister):
+        if isinstance(one, Fault):
+            made.append(Written(Part([], []), 0, [one]))
+        else:
+            made.append(Written(_joined(attempt, captures[one.plan.number], one.parts, one.found), 0, []))
     return made
 
 
@@ -138,8 +139,8 @@ def _part(attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Seq
 class _Share:
     """Writes the rows of a share's connections (kshark.parallel.decoding.Beside)."""
 
-    def __init__(self, attempt: Attempt, captures: Mapping[int, Capture], plan: Plan, facts: Sequence[Fact]) -> None:
-        self._part = _part(attempt, captures[plan.share], facts)
+    def __init__(self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact]) -> None:
+        self._part = _part(attempt, captures[plan.number], facts)
         self.page = self._part.page
 
     @property
@@ -157,8 +158,6 @@ class _Share:
 class _Bucket:
     """Writes the rows of a bucket's share sessions and their requests (spark_analysis.buckets.Lister)."""
 
-    def __init__(
-        self, attempt: Attempt, captures: Mapping[int, Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]
-    ) -> None:
-        part = _part(attempt, captures[plan.share], facts, common)
+    def __init__(self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
+        part = _part(attempt, captures[plan.number], facts, common)
         self.page, self.close = part.page, part.close

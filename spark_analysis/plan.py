@@ -28,8 +28,10 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A capture. Its shares and buckets are numbered over all captures, `shares` of them from `share` on, buckets likewise."""
+    """A capture, the `number`th of those that were named. Its shares and buckets are numbered over all captures, `shares` of them from
+    `share` on, buckets likewise."""
 
+    number: int
     files: Sequence[str]
     ranges: list[Range]
     end: Moment
@@ -55,7 +57,7 @@ def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, 
     extents = _extents(spark, files, cores, sizes)
     plans: list[Plan | Fault] = []
     share = bucket = 0
-    for capture in captures:
+    for number, capture in enumerate(captures):
         parts = [extents[file] for file in capture]
         fault = next((part for part in parts if isinstance(part, Fault)), None)
         if fault is not None:
@@ -64,7 +66,7 @@ def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, 
         ranges, end = ranges_of(capture, [part for part in parts if not isinstance(part, Fault)])
         shares = max(2 * cores, -(-size_of(capture) // sizes.share))
         buckets = sizes.buckets or 2 * cores
-        plans.append(Plan(capture, ranges, end, share, shares, bucket, buckets))
+        plans.append(Plan(number, capture, ranges, end, share, shares, bucket, buckets))
         share, bucket = share + shares, bucket + buckets
     return plans
 

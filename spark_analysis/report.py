@@ -1,23 +1,41 @@
-"""Parts of a report, one a capture, made by tasks: from the capture's packets, or from its rows in the tables."""
+"""Parts of a report, one a capture, made by tasks: from the capture's packets, or from its rows in the tables.
+
+Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the driver adds it up.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
 from argparse import Namespace
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import groupby
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kshark.analysis import Listed, ListedSession, sessions_of
 from kshark.capture import open_captures
-from kshark.cli.reporting import OPTIONS, Part, Reporting
-from kshark.model import Event
+from kshark.capture.ranges import Range
+from kshark.cli.apis import registry
+from kshark.cli.check import selection
+from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
+from kshark.facts import Fact, Question
+from kshark.model import Event, Opened
+from kshark.output.parquet_findings import FindingRows
+from kshark.parallel.sorting import Placed
 from kshark.pipeline import Engine
+from kshark.registry import Registry
+from kshark.report.collected import Collected
+from kshark.report.collector import Collector
+from kshark.report.summing import Origin
 from kshark.tables.events import Timeline
 from spark_analysis.export import grouped
+from spark_analysis.large import Analysed, analysed
+from spark_analysis.plan import Plan, Sizes, size_of
 from spark_analysis.rows import Batches, batch_of, read_all, results
 from spark_analysis.session import cores_of
 from spark_analysis.steps import TIME, in_time
@@ -26,18 +44,23 @@ from spark_analysis.tables import NEEDED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+DEFAULT: Final = Sizes()
 #: A pickled Part for each capture.
 PARTS: Final = "capture string, part binary"
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
-def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
+def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
-    places = [(name, [os.path.abspath(file) for file in files]) for name, files in captures.items()]
-    tasks = grouped(places, cores_of(spark))
+    places = {name: tuple(os.path.abspath(file) for file in files) for name, files in captures.items()}
+    large = {name: files for name, files in places.items() if size_of(files) > sizes.whole}
+    tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores_of(spark))
     known = asked(args)
-    made = results(spark, tasks, lambda task: [_part(name, captures[name], files, known) for name, files in task], len(tasks))
-    return [part for parts in read_all(made) for part in parts]
+    made = results(spark, tasks, lambda task: [(name, _part(name, captures[name], files, known)) for name, files in task], len(tasks))
+    found = {name: part for parts in read_all(made) for name, part in parts}
+    apart = read_all(analysed(spark, [*large.values()], OPTIONS, sizes, partial(_Share, [*large]), partial(_Bucket, [*large])))
+    found |= {name: _joined(name, captures[name], one, known) for name, one in zip(large, apart, strict=True)}
+    return [found[name] for name in captures]
 
 
 def parts_of_tables(rows: DataFrame, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
@@ -65,6 +88,55 @@ def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespac
         reporting.page(page)
     captures.numbering.names = files
     return reporting.close(files, captures.numbering.locate if len(files) > 1 else None)
+
+
+class _Share:
+    """Counts what happens on a share's connections (kshark.parallel.decoding.Beside)."""
+
+    taught: Sequence[Fact] = ()
+    asked: Sequence[Question] = ()
+
+    def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact]) -> None:
+        collector = Collector(names[plan.number], Registry())
+        self.page, self.close = collector.page, collector.close
+
+
+class _Bucket:
+    """Counts a bucket's share sessions (spark_analysis.buckets.Lister)."""
+
+    def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
+        self._collector = Collector(names[plan.number], Registry())
+        self._over: list[Listed] = []
+
+    def page(self, listed: Sequence[Listed]) -> None:
+        self._over += [one for one in listed if isinstance(one, ListedSession)]
+
+    def close(self) -> Collected:
+        for session in sessions_of(self._over):
+            self._collector.session(session)
+        return self._collector.close()
+
+
+def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace) -> Part:
+    """The part of a capture that many tasks have read; `files` as they were named."""
+    plan, parts, found = capture
+    collector, rows = Collector(name, registry(args)), FindingRows(name)
+    collector.page(parts.weirds)
+    rows.page(event for _, event in parts.common if isinstance(event, Opened))
+    findings = [*filter(selection(args), found.findings)]
+    topics = {topic_id: name for topic_id, name in parts.names.items() if topic_id in {finding.topic_id for finding in findings}}
+    locate = partial(_locate, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
+    seen = {"sessions": found.sessions, "exchanges": parts.exchanges, "gaps": parts.gaps}
+    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, seen)
+    return part._replace(collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made]))
+
+
+def _locate(ranges: Sequence[Range], names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
+    """The file that a packet is in, and its number there; files whose times overlap are one range, and do not tell."""
+    at = bisect_left(ranges, packet, key=lambda range: range.begin.packet) - 1
+    if at < 0 or len(ranges[at].files) > 1:
+        return None
+    return names[ranges[at].files[0]], ranges[at].before + packet - ranges[at].begin.packet
 
 
 def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:

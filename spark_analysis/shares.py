@@ -73,6 +73,14 @@ class Parts:
         return numbered([pickle.loads(share.common) for share in self.shares], self.weirds)
 
     @property
+    def exchanges(self) -> int:
+        return sum(share.exchanges for share in self.shares)
+
+    @property
+    def gaps(self) -> int:
+        return sum(share.gaps for share in self.shares)
+
+    @property
     def facts(self) -> list[Fact]:
         """What its connections teach each other."""
         return [*Facts(fact for share in self.shares for fact in share.taught)]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshark.analysis import Told, in_packet_order
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
 from kshark.cli.source import Locate
-from kshark.model import Event
+from kshark.model import Event, Finding
 from kshark.output.findings import Tally
 from kshark.output.parquet_findings import FindingRows
 from kshark.pipeline import Options
@@ -61,13 +61,18 @@ class Reporting:
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
         """The part; `locate` tells which of several files a packet is in."""
         checked = self._checking.close()
-        found = in_packet_order(checked.findings if self._shows is None else filter(self._shows, checked.findings))
-        tally = Tally()
-        for finding in found:
-            tally.add(finding)
-            self._collector.finding(finding)
         for session in self._checking.sessions():
             if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)
-        return Part(origin, self._collector.close(), tally, checked.seen, self._rows.close(found))
+        found = checked.findings if self._shows is None else filter(self._shows, checked.findings)
+        return part_of(origin, self._collector, self._rows, found, checked.seen)
+
+
+def part_of(origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], seen: dict[str, Any]) -> Part:
+    """A capture's part, when all that happened is counted and its findings are known."""
+    found, tally = in_packet_order(findings), Tally()
+    for finding in found:
+        tally.add(finding)
+        collector.finding(finding)
+    return Part(origin, collector.close(), tally, seen, rows.close(found))

@@ -61,7 +61,7 @@ def test_a_file_that_ends_early_is_read_as_far_as_it_goes(spark: Any, tmp_path: 
 
 def test_a_file_that_is_gone_does_not_take_the_others_with_it(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is read, and between the search for its ranges and their reading."""
-    import spark_analysis.captures
+    import spark_analysis.large
     from spark_analysis.rows import Fault
 
     here, gone = path_of("adv-epochs.pcap"), tmp_path / "gone.pcap"
@@ -71,12 +71,12 @@ def test_a_file_that_is_gone_does_not_take_the_others_with_it(spark: Any, tmp_pa
     assert whole(spark, captures) == in_parts(spark, captures, 64 << 10, 2) == [expected, fault]
 
     gone.write_bytes(Path(here).read_bytes())
-    planned = spark_analysis.captures.planned
+    planned = spark_analysis.large.planned
 
     def and_gone(*given: Any) -> Any:
         plans = planned(*given)
         gone.unlink()
         return plans
 
-    monkeypatch.setattr(spark_analysis.captures, "planned", and_gone)
+    monkeypatch.setattr(spark_analysis.large, "planned", and_gone)
     assert in_parts(spark, captures, 64 << 10, 2) == [expected, fault]

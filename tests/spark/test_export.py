@@ -16,7 +16,7 @@ from kshark.output.export import Export
 from kshark.output.manifest import MANIFEST, read_manifest, whole_captures
 from kshark.output.parquet_part import PartWriter
 from kshark.pipeline import Options
-from spark_analysis import export
+from spark_analysis import export, large
 from spark_analysis.plan import Sizes, planned
 from tests.shared import CAPTURES
 
@@ -134,7 +134,7 @@ def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: 
         return planned(*given)
 
     with pytest.MonkeyPatch.context() as patch, Export(tmp_path / "tables", {}) as told:
-        patch.setattr(export, "planned", and_gone)
+        patch.setattr(large, "planned", and_gone)
         faults = export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
     assert [fault.text for fault in faults] == [f"{gone}: no such file or directory"]
     assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == ["adv-acks.pcap"]

@@ -1,0 +1,52 @@
+"""Large captures from packets to findings: planned, decoded by shares, judged by buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kshark.pipeline import Options
+from spark_analysis.buckets import Found, MakeLister, judged
+from spark_analysis.plan import Plan, Sizes, planned
+from spark_analysis.rows import Fault
+from spark_analysis.session import cores_of
+from spark_analysis.shares import MakeBeside, Parts, decoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Analysed(NamedTuple):
+    """A capture: how it was laid out, what its shares told, and what was found."""
+
+    plan: Plan
+    parts: Parts
+    found: Found
+
+
+def analysed(
+    spark: SparkSession,
+    captures: Sequence[Sequence[str]],
+    options: Options,
+    sizes: Sizes,
+    beside: MakeBeside | None = None,
+    lister: MakeLister | None = None,
+) -> list[Analysed | Fault]:
+    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and buckets have."""
+    if not captures:
+        return []
+    cores = cores_of(spark)
+    plans = planned(spark, captures, cores, sizes)
+    known = [plan for plan in plans if isinstance(plan, Plan)]
+    exchanges, parts = decoded(spark, known, options, cores, beside)
+    sound = [(plan, part) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
+    found = iter(judged(exchanges, sound, lister))
+    each = iter(parts)
+    came: list[Analysed | Fault] = []
+    for plan in plans:
+        if isinstance(plan, Fault):
+            came.append(plan)
+        else:
+            part = next(each)
+            came.append(part if isinstance(part, Fault) else Analysed(plan, part, next(found)))
+    return came
