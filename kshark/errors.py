@@ -22,6 +22,10 @@ class UnreadableInput(Error):
     """The file is no capture, or cannot be opened; exit code 2."""
 
 
+class NoCapture(UnreadableInput):
+    """The file can be read, and is no capture."""
+
+
 class SchemaError(Error):
     """A dissector's schema is wrong; raised when it is imported."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import Analyzer, in_packet_order
+from kshark.capture.files import sizes_of
 from kshark.face import pages
 from kshark.model import Finding, Message
 from kshark.names import TopicNames
@@ -15,7 +17,7 @@ from kshark.pipeline import Options
 from kshark.registry import Registry
 from spark_analysis.check import Checked
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Sizes, size_of, tasks_for
+from spark_analysis.plan import Sizes, tasks_for
 from spark_analysis.rows import Fault, results
 from spark_analysis.session import cores_of
 
@@ -27,12 +29,13 @@ DEFAULT: Final = Sizes()
 
 def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Checked | Fault]:
     """What was found in each capture, or why it could not be read."""
-    large = [files for files in captures if size_of(files) > sizes.whole]
-    small = [files for files in captures if size_of(files) <= sizes.whole]
+    is_large = [size > sizes.whole for size in sizes_of(captures)]
+    large = [*compress(captures, is_large)]
+    small = [files for files, one in zip(captures, is_large, strict=True) if not one]
     tasks = tasks_for([file for files in small for file in files], len(small), cores_of(spark))
     apart = iter([one if isinstance(one, Fault) else _joined(one) for one in analysed(spark, large, options, sizes)])
     whole = iter(results(spark, small, lambda files: _whole(files, options), tasks))
-    return [next(apart if size_of(files) > sizes.whole else whole) for files in captures]
+    return [next(apart if one else whole) for one in is_large]
 
 
 def _whole(files: Sequence[str], options: Options) -> Checked:

@@ -159,6 +159,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
             return {**check(exported(spark, folder), names, cores_of(spark), named=args.format == "text")}
     from dissectors.topics import NAMING_APIS
     from kshark.analysis import APIS
+    from kshark.capture.paths import absolute
     from kshark.pipeline import Options
     from spark_analysis.captures import checked
 
@@ -166,7 +167,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
     bodies = APIS | NAMING_APIS if args.format == "text" else APIS
     spark = _session(args)
     with shown(spark):
-        found = checked(spark, [[os.path.abspath(file) for file in files] for files in captures], Options(records=False, bodies=bodies))
+        found = checked(spark, [[absolute(file) for file in files] for files in captures], Options(records=False, bodies=bodies))
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
@@ -174,13 +175,14 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
 
 
 def _export(args: Namespace) -> int:
+    from kshark.capture.paths import absolute
     from kshark.cli.export import folder_of, summary
     from kshark.pipeline import Options
     from spark_analysis.export import run
 
     if _tables(args.paths) is not None:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
-    captures = [[os.path.abspath(file) for file in files] for files in _captures(args)]
+    captures = [[absolute(file) for file in files] for files in _captures(args)]
     with folder_of(args, {"records": True} if args.records else {}) as export:
         spark = _session(args)
         with shown(spark):
@@ -242,8 +244,13 @@ def _prepare(_: Namespace) -> int:
 
 def _tables(paths: Sequence[str]) -> Path | None:
     """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
+    from kshark.capture.files import is_folder
+    from kshark.capture.paths import inside, is_remote, named
     from kshark.output.manifest import is_tables
 
+    for path in filter(is_remote, map(named, paths)):
+        if is_folder(inside(str(path), "exchanges")):
+            raise UsageError(f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it")
     folders = [Path(path) for path in paths if is_tables(Path(path))]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
@@ -254,10 +261,10 @@ def _captures(args: Namespace) -> list[list[str]]:
     """Files by capture: all as one, or each on its own. Raises UnreadableInput for what is no capture."""
     from kshark.capture import open_capture
     from kshark.capture.captures import expand
+    from kshark.capture.files import of_each
 
     if "-" in args.paths:
         raise UsageError("Spark's workers cannot read standard input; name files")
     files = [str(path) for path in expand(args.paths)]
-    for file in files:
-        open_capture(file).close()
+    of_each(lambda file: open_capture(file).close(), files)
     return [[file] for file in files] if args.each else [files]

@@ -11,7 +11,8 @@ Spark finds it without being told, by the module pyspark_kshark. Options are the
 | dissector | files with APIs of one's own, with commas between |
 | no_payload | true: keys, values and header values of records are left out |
 
-A capture is read by one task, with kshark's whole engine; small captures of their own share a task. The workers open the paths themselves.
+A capture is read by one task, with kshark's whole engine; small captures of their own share a task.
+The workers open the paths themselves, those of stores (`s3://bucket/captures/`) too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kshark.capture.files import sizes_of
 from kshark.cli import export
 from kshark.cli.parser import Parser
 from kshark.cli.source import Source, sources
@@ -83,8 +84,7 @@ class CaptureReader(DataSourceReader):
         captures = [list(source.files) for source in sources(self._args, _options(self._args, self._table))]
         tasks: list[Files] = []
         filled = TASK_BYTES
-        for name, files in zip(capture_names(captures), captures, strict=True):
-            size = sum(Path(file).stat().st_size for file in files)
+        for name, files, size in zip(capture_names(captures), captures, sizes_of(captures), strict=True):
             if filled + size > TASK_BYTES:
                 tasks.append(Files([]))
                 filled = 0
@@ -128,22 +128,12 @@ def arguments(options: Mapping[str, str]) -> Namespace:
 
 
 def paths(options: Mapping[str, str]) -> list[str]:
-    """What was given to `load`. Raises UsageError where nothing was, or a path's scheme is none that workers can open."""
+    """What was given to `load`. Raises UsageError where nothing was."""
     found: list[str] = msgspec.json.decode(options["paths"], type=list[str]) if "paths" in options else []
     found += [options["path"]] if "path" in options else []
     if not found:
         raise UsageError("no captures named; load(PATH) takes a file, a folder or a list of them")
-    return [local(path) for path in found]
-
-
-def local(path: str) -> str:
-    """The path of a local file without its scheme. Raises UsageError for another scheme."""
-    scheme, colon, rest = path.partition("://")
-    if not colon:
-        return path
-    if scheme != "file":
-        raise UsageError(f"{scheme}:// is not read by kshark; mount it, or copy the captures to where all workers see them")
-    return rest
+    return found
 
 
 def _options(args: Namespace, table: str) -> Options:

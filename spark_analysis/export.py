@@ -6,11 +6,12 @@ share sessions and their requests; the driver writes what belongs to no connecti
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kshark.capture.files import sizes_of
 from kshark.errors import UnreadableInput
 from kshark.face import analysed as told_of
 from kshark.face import pages
@@ -22,7 +23,7 @@ from kshark.parallel.sorting import Placed
 from kshark.pipeline import Options
 from spark_analysis.buckets import Found
 from spark_analysis.large import analysed
-from spark_analysis.plan import Plan, Sizes, size_of
+from spark_analysis.plan import Plan, Sizes
 from spark_analysis.rows import Fault, read_all, results
 from spark_analysis.session import cores_of
 from spark_analysis.shares import Parts
@@ -53,7 +54,8 @@ def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], 
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
     # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
-    large = [one for one in named if size_of(one[1]) > sizes.whole and "cluster" not in attempt.partition_by]
+    is_large = [size > sizes.whole and "cluster" not in attempt.partition_by for size in sizes_of(captures)]
+    large = [*compress(named, is_large)]
     tasks = grouped([one for one in named if one not in large], cores_of(spark))
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
     made += _in_parts(spark, large, attempt, options, sizes)
@@ -64,7 +66,7 @@ def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], 
 
 def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
     """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
-    size = [sum(os.path.getsize(file) for file in files if os.path.exists(file)) for _, files in captures]
+    size = sizes_of([files for _, files in captures])
     share = min(-(-sum(size) // parallelism), TASK_BYTES)
     tasks: list[list[Named]] = []
     filled = share

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshark.capture.files import sizes_of
 from kshark.capture.ranges import RANGE_BYTES, Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, walked
 from kshark.errors import Error
 from kshark.model import Moment
@@ -41,14 +41,9 @@ class Plan:
     buckets: int
 
 
-def size_of(files: Sequence[str]) -> int:
-    """Of those that are there; whoever reads the others says what is wrong."""
-    return sum(os.path.getsize(file) for file in files if os.path.exists(file))
-
-
 def tasks_for(files: Sequence[str], count: int, cores: int) -> int:
     """Tasks for `count` pieces of work on these files: none is small, all cores have some."""
-    return max(1, min(count, max(2 * cores, size_of(files) // RANGE_BYTES)))
+    return max(1, min(count, max(2 * cores, sum(sizes_of([files])) // RANGE_BYTES)))
 
 
 def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[Plan | Fault]:
@@ -57,14 +52,14 @@ def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, 
     extents = _extents(spark, files, cores, sizes)
     plans: list[Plan | Fault] = []
     share = bucket = 0
-    for number, capture in enumerate(captures):
+    for number, (capture, size) in enumerate(zip(captures, sizes_of(captures), strict=True)):
         parts = [extents[file] for file in capture]
         fault = next((part for part in parts if isinstance(part, Fault)), None)
         if fault is not None:
             plans.append(fault)
             continue
         ranges, end = ranges_of(capture, [part for part in parts if not isinstance(part, Fault)])
-        shares = max(2 * cores, -(-size_of(capture) // sizes.share))
+        shares = max(2 * cores, -(-size // sizes.share))
         buckets = sizes.buckets or 2 * cores
         plans.append(Plan(number, capture, ranges, end, share, shares, bucket, buckets))
         share, bucket = share + shares, bucket + buckets

@@ -5,7 +5,6 @@ Small captures share a task. Of a large one the tasks of its shares and of its b
 
 from __future__ import annotations
 
-import os
 import pickle
 from argparse import Namespace
 from bisect import bisect_left
@@ -18,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kshark.analysis import Listed, ListedSession, sessions_of
-from kshark.capture import open_captures
+from kshark.capture import Captures
+from kshark.capture.files import sizes_of
+from kshark.capture.paths import absolute
 from kshark.capture.ranges import Range
 from kshark.cli.apis import registry
 from kshark.cli.check import selection
@@ -35,7 +36,7 @@ from kshark.report.summing import Origin
 from kshark.tables.events import Timeline
 from spark_analysis.export import grouped
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Plan, Sizes, size_of
+from spark_analysis.plan import Plan, Sizes
 from spark_analysis.rows import Batches, batch_of, read_all, results
 from spark_analysis.session import cores_of
 from spark_analysis.steps import TIME, in_time
@@ -52,8 +53,8 @@ _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
-    places = {name: tuple(os.path.abspath(file) for file in files) for name, files in captures.items()}
-    large = {name: files for name, files in places.items() if size_of(files) > sizes.whole}
+    places = {name: [absolute(file) for file in files] for name, files in captures.items()}
+    large = {name: files for (name, files), size in zip(places.items(), sizes_of([*places.values()]), strict=True) if size > sizes.whole}
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores_of(spark))
     known = asked(args)
     made = results(spark, tasks, lambda task: [(name, _part(name, captures[name], files, known)) for name, files in task], len(tasks))
@@ -83,7 +84,7 @@ def asked(args: Namespace) -> Namespace:
 
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace) -> Part:
     """`places` is where a worker finds the files, whatever its folder."""
-    reporting, captures = Reporting(name, args), open_captures(places)
+    reporting, captures = Reporting(name, args), Captures(places)
     for page in Engine(OPTIONS).pages(captures):
         reporting.page(page)
     captures.numbering.names = files

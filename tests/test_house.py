@@ -42,7 +42,7 @@ ROOMS_OF = {
     "scapy": ("kshark/capture/live.py",),
     "pyspark": ("spark_analysis/",),
     "rich": ("kshark/output/text", "kshark/cli/"),
-    "pyarrow": ("kshark/output/parquet", "spark_analysis/"),
+    "pyarrow": ("kshark/output/parquet", "kshark/capture/stores.py", "spark_analysis/"),
     "jinja2": ("kshark/report/",),
     "altair": ("kshark/report/",),
     "vl_convert": ("kshark/report/",),

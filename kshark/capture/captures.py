@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from kshark.capture import files
 from kshark.capture.merge import Lane, merge
 from kshark.capture.numbering import Numbering
+from kshark.capture.paths import is_remote, named
 from kshark.capture.source import STANDARD_INPUT, Capture, open_capture
-from kshark.errors import UnreadableInput, UsageError
+from kshark.errors import NoCapture, UnreadableInput, UsageError
 from kshark.model import PacketBatch, Weird
 
 
@@ -61,36 +63,37 @@ def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
 
 
 def expand(paths: Sequence[str | Path]) -> list[str | Path]:
-    """The paths, each folder replaced by the captures below it in order of name; other files in a folder are left out."""
+    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are left out."""
     if not paths:
         raise UsageError("no capture is named; give a file, a folder, or - for standard input")
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) is named twice")
     found: list[str | Path] = []
-    for path in paths:
-        if str(path) != STANDARD_INPUT and Path(path).is_dir():
-            found += _below(Path(path))
+    for path in map(named, paths):
+        if str(path) != STANDARD_INPUT and files.is_folder(path):
+            found += _below(path)
         else:
             found.append(path)
     return found
 
 
-def _below(folder: Path) -> list[Path]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_capture(path)]
-    if not files:
+def _below(folder: str | Path) -> list[str | Path]:
+    held = files.below(folder)
+    captures = [path for path, is_one in zip(held, files.of_each(_is_capture, held), strict=True) if is_one]
+    if not captures:
         raise UnreadableInput(f"{folder}: no capture (pcap or pcapng) in this folder")
-    return files
+    return captures
 
 
-def _is_capture(path: Path) -> bool:
+def _is_capture(path: str | Path) -> bool:
     try:
         open_capture(path).close()
-    except UnreadableInput:
+    except NoCapture:
         return False
     return True
 
 
 def _total(paths: Sequence[str | Path]) -> int | None:
-    if any(str(path) == STANDARD_INPUT or not Path(path).is_file() for path in paths):
+    if any(str(path) == STANDARD_INPUT or not (is_remote(path) or Path(path).is_file()) for path in paths):
         return None
-    return sum(Path(path).stat().st_size for path in paths)
+    return sum(files.of_each(files.size_of, paths))

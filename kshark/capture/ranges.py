@@ -6,19 +6,18 @@ where each range begins: with which packet of the capture, after which time. Fil
 
 from __future__ import annotations
 
-import os
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from io import FileIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace as changed
 
-from kshark.capture.captures import open_captures
+from kshark.capture.captures import Captures
+from kshark.capture.files import open_file, size_of
 from kshark.capture.merge import NEVER, Lane, merge
 from kshark.capture.numbering import Numbering
 from kshark.capture.pcap import FILE_HEADER, FORMATS, PcapReader
@@ -79,7 +78,7 @@ def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
     capture.close()
     if not capture.regular:
         raise UnreadableInput(f"{file}: a pipe cannot be read by several; write it into a file")
-    size = os.path.getsize(file)
+    size = size_of(file)
     count = size // range_bytes if _head(file)[:4] in FORMATS else 0
     if count < 2:
         return [Place(file, None)]
@@ -92,12 +91,12 @@ def extent_of(place: Place) -> Extent | None:
         return _whole(place.file)
     begin, end = place.bytes
     first: int | None = begin
-    size = os.path.getsize(place.file)
+    size = size_of(place.file)
     if begin > FILE_HEADER:
         head = _head(place.file)
         form = FORMATS[head[:4]]
         (around_s,) = struct.unpack_from(form.order + "I", head, FILE_HEADER)
-        with _open(place.file) as file:
+        with open_file(place.file) as file:
             file.seek(begin)
             data = file.read(READ)
         found = first_record(data, form, around_s, to_end=begin + len(data) >= size)
@@ -116,7 +115,7 @@ def walked(file: str, places: Iterable[Place]) -> list[Extent]:
 
 
 def _whole(file: str) -> Extent:
-    extent = Extent(0, os.path.getsize(file))
+    extent = Extent(0, size_of(file))
     last = 0
     for item in open_capture(file):
         if isinstance(item, PacketBatch):
@@ -126,9 +125,9 @@ def _whole(file: str) -> Extent:
 
 def _walk(file: str, first: int, cuts: Iterable[int]) -> Iterator[Extent]:
     """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end looks like."""
-    extent, left = Extent(first, os.path.getsize(file)), deque(cuts)
+    extent, left = Extent(first, size_of(file)), deque(cuts)
     reader = PcapReader(skipped=first - FILE_HEADER)
-    with _open(file) as source:
+    with open_file(file) as source:
         data = source.read(FILE_HEADER)
         step = FORMATS[data[:4]].record_header
         while data:
@@ -205,14 +204,14 @@ def _items(range_: Range) -> Iterator[PacketBatch | Weird]:
     if range_.bytes is None:
         if range_.named and len(files) == 1:
             return merge([Lane(files[0], 0)], Numbering(files))
-        return iter(open_captures(files))
+        return iter(Captures(files))
     items = _bytes_of(files[0], *range_.bytes, range_.before)
     return (_naming(files[0], item) if range_.named and isinstance(item, Weird) else item for item in items)
 
 
 def _bytes_of(file: str, first: int, behind: int, packets: int) -> Iterator[PacketBatch | Weird]:
     reader = PcapReader(skipped=first - FILE_HEADER, packets=packets)
-    with _open(file) as source:
+    with open_file(file) as source:
         yield from reader.feed(source.read(FILE_HEADER))
         source.seek(first)
         left = behind - first
@@ -227,14 +226,7 @@ def _naming(file: str, weird: Weird) -> Weird:
     return changed(weird, detail=f"{file}: {weird.detail}")
 
 
-def _open(file: str) -> FileIO:
-    try:
-        return open(file, "rb", buffering=0)
-    except OSError as error:
-        raise UnreadableInput(f"{file}: {(error.strerror or str(error)).lower()}") from None
-
-
 def _head(file: str) -> bytes:
     """The file's header and the beginning of its first record."""
-    with _open(file) as source:
+    with open_file(file) as source:
         return source.read(2 * FILE_HEADER)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
+from kshark.capture.files import open_file, reason
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
-from kshark.errors import UnreadableInput
+from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
 
@@ -39,7 +40,7 @@ FOREIGN: Final = {
 class Plain:
     """The bytes of a file object. `regular`: no pipe or device, so reading never waits and the file can be opened again."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase) -> None:
         self.fault: tuple[str, str] | None = None
         self.bytes_read = 0
         self._file = file
@@ -78,7 +79,7 @@ class Capture:
     Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch.
     """
 
-    def __init__(self, file: BinaryIO, name: str = STANDARD_INPUT) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT) -> None:
         self.name = name
         self.read_bytes = BATCH_BYTES
         plain = Plain(file)
@@ -134,17 +135,13 @@ class Capture:
         if head[:HEAD] == MAGIC:
             return head, PcapngReader()
         if self._input.fault is not None and not head:
-            raise UnreadableInput(f"{self.name}: nothing can be decompressed: {self._input.fault[1]}")
-        raise UnreadableInput(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
+            raise NoCapture(f"{self.name}: nothing can be decompressed: {self._input.fault[1]}")
+        raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
 
 
 def open_capture(path: str | Path) -> Capture:
     """A capture by its path; `-` is standard input. Raises UnreadableInput."""
-    standard = str(path) == STANDARD_INPUT
-    try:
-        return Capture(open(0 if standard else path, "rb", buffering=0, closefd=not standard), str(path))
-    except OSError as error:
-        raise UnreadableInput(f"{path}: {_reason(error)}") from None
+    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path))
 
 
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
@@ -159,7 +156,7 @@ def _head(source: Input) -> bytes:
     return head
 
 
-def _pipe(file: BinaryIO) -> select.poll | None:
+def _pipe(file: BinaryIO | io.RawIOBase) -> select.poll | None:
     """A selector that says whether a pipe has bytes; None for what never waits."""
     try:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -172,7 +169,7 @@ def _pipe(file: BinaryIO) -> select.poll | None:
 
 
 def _reason(error: OSError | UnreadableInput) -> str:
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 def _looks_like(head: bytes) -> str:

@@ -14,6 +14,7 @@ from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import print_notes, sources
 from kshark.errors import UsageError
+from kshark.output.local_folder import local_folder
 from kshark.output.sink import Sink
 from kshark.report.collected import Collected
 from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
@@ -64,7 +65,7 @@ def usable(args: Namespace) -> Path:
         import_module("kshark.output.parquet_findings")
     except ImportError:
         raise UsageError("a report needs pyarrow: pip install 'kshark[report]'") from None
-    return Path(args.folder)
+    return local_folder(args.folder)
 
 
 class Writing:

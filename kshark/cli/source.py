@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kshark.capture.captures import expand, open_captures
+from kshark.capture.captures import Captures, expand
 from kshark.cli.apis import registry
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
@@ -85,7 +85,7 @@ class Source:
 
     def _items(self) -> Iterator[PacketBatch | Weird]:
         """What the files hold of the period."""
-        captures = open_captures(self.files)
+        captures = Captures(self.files)
         self.locate = captures.numbering.locate if len(captures.names) > 1 else None
         for item in captures:
             part = self._period.clip(item) if isinstance(item, PacketBatch) else item

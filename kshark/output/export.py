@@ -13,7 +13,6 @@ that kshark did not write ever is.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,6 +26,7 @@ import msgspec
 from kshark import __version__
 from kshark.errors import UsageError
 from kshark.output.folder_lock import FolderLock
+from kshark.output.local_folder import local_folder
 from kshark.output.manifest import FORMAT, MANIFEST, STAGING, Capture, Content, Manifest, Stored, read_manifest
 from kshark.output.parquet_files import PartFile, empty_file
 from kshark.output.parquet_part import Attempt, Part
@@ -56,7 +56,7 @@ class Export:
         mode: Mode = "replace",
         partition_by: Sequence[str] | None = None,
     ) -> None:
-        self.folder: Final = _local(folder)
+        self.folder: Final = local_folder(folder)
         self._made = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.folder)
@@ -149,16 +149,6 @@ def _rows(files: Iterable[PartFile]) -> Counter[str]:
     for file in files:
         rows[file.table] += file.rows
     return rows
-
-
-def _local(folder: str | Path) -> Path:
-    """The folder's path. Raises kshark.UsageError for what is none."""
-    if re.match(r"[a-z][a-z0-9+.-]+:/", str(folder)):
-        raise UsageError(f"{folder} is no folder of this machine, and tables are written to nothing else; name a folder with -o")
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder with -o")
-    return path
 
 
 def _only_ours(folder: Path, manifest: Manifest | None) -> None:

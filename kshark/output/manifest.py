@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import msgspec
 
+from kshark.capture.files import open_file, size_of
+from kshark.capture.paths import is_remote, parted
 from kshark.errors import UsageError
 from kshark.tables import TABLES
 
@@ -121,9 +123,8 @@ def capture_of(name: str, files: Sequence[str], options: dict[str, Any]) -> Capt
 
 
 def _file(file: str) -> CaptureFile:
-    path = Path(file)
-    if not path.is_file():
+    if not is_remote(file) and not Path(file).is_file():
         return CaptureFile(file, None, None)
-    with path.open("rb") as stream:
+    with open_file(file) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return CaptureFile(path.name, path.stat().st_size, digest)
+    return CaptureFile(PurePath(parted(file)[0]).name, size_of(file), digest)

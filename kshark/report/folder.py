@@ -16,8 +16,6 @@ _OURS: Final = {name for each in (PAGE, DATA, FINDINGS) for name in (each, f".{e
 
 def prepare(folder: Path) -> None:
     """Makes the folder, or removes an earlier report from it. Raises kshark.UsageError if it holds something else."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder with -o")
     held = sorted(folder.iterdir()) if folder.exists() else []
     foreign = [path for path in held if path.name not in _OURS]
     if foreign:

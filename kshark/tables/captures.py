@@ -7,6 +7,8 @@ from collections.abc import Sequence, Set
 from itertools import count
 from pathlib import PurePath
 
+from kshark.capture.paths import parted
+
 
 def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset()) -> list[str]:
     """A name for each capture, which is one file or several read as one: `a.pcap`, `a.pcap+2`; folders stand before names that repeat.
@@ -16,7 +18,7 @@ def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset
     >>> capture_names([["/x/a.pcap"], ["/y/a.pcap"], ["/x/b.pcap", "/x/c.pcap"]])
     ['x/a.pcap', 'y/a.pcap', 'b.pcap+1']
     """
-    parts = [PurePath(files[0]).parts or ("-",) for files in captures]
+    parts = [PurePath(parted(files[0])[0]).parts or ("-",) for files in captures]
     others = [f"+{len(files) - 1}" if len(files) > 1 else "" for files in captures]
     kept = [1] * len(captures)
 

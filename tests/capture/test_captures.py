@@ -178,3 +178,11 @@ def test_mergecap_puts_real_captures_in_the_same_order(tmp_path: Path) -> None:
     found = [(p.time_ns, p.wire_length) for p in rows(open_captures(paths))]
 
     assert found == [(int(time.replace(".", "")), int(size)) for time, size in map(str.split, lines)]
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a capture: here one that went away before it was looked into."""
+    (a,) = files(tmp_path, [[5, 6]])
+    monkeypatch.setattr("kshark.capture.files.below", lambda folder: [a, tmp_path / "gone.pcap"])
+    with pytest.raises(UnreadableInput, match=r"gone.pcap: no such file or directory$"):
+        open_captures([tmp_path])

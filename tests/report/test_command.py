@@ -88,7 +88,7 @@ def test_an_earlier_report_is_replaced_and_anything_else_is_left(kshark: Run, tr
 
 
 def test_bad_usage_is_one_sentence(kshark: Run, trace: Path, tmp_path: Path) -> None:
-    for words in (["report", trace], ["report", trace, "-o", trace], ["report", trace, "-o", tmp_path / "out", "--select", "EPOCH_SKIP"]):
-        done = kshark(*words)
+    for words in ([], ["-o", trace], ["-o", "s3a://bucket/report"], ["-o", tmp_path / "out", "--select", "EPOCH_SKIP"]):
+        done = kshark("report", trace, *words)
         assert (done.code, done.err.count("\n")) == (2, 1)
     assert not (tmp_path / "out").exists()

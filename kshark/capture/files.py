@@ -1,0 +1,89 @@
+"""Files by their paths: this machine's as its system has them, those of stores by pyarrow.fs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from io import RawIOBase
+from itertools import chain, islice
+from pathlib import Path
+from types import ModuleType
+from typing import Final, TypeVar
+
+from kshark.capture.paths import is_remote
+from kshark.errors import UnreadableInput, UsageError
+
+#: Files of stores that are asked for at the same time.
+_AT_ONCE: Final = 16
+
+Result = TypeVar("Result")
+
+
+def open_file(path: str | Path) -> RawIOBase:
+    """To be read at any place; buffers nothing of a local file. Raises UnreadableInput."""
+    if is_remote(path):
+        file: RawIOBase = _stores().open_file(str(path))
+        return file
+    try:
+        return open(path, "rb", buffering=0)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {reason(error)}") from None
+
+
+def size_of(path: str | Path) -> int:
+    """Bytes of a file. Raises UnreadableInput where there is none."""
+    if is_remote(path):
+        size: int = _stores().size_of(str(path))
+        return size
+    try:
+        return os.path.getsize(path)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {reason(error)}") from None
+
+
+def sizes_of(captures: Sequence[Sequence[str]]) -> list[int]:
+    """Bytes of each capture's files, as far as they are there: whoever reads the others says what is wrong."""
+    known = iter(of_each(_size_if_there, chain.from_iterable(captures)))
+    return [sum(islice(known, len(files))) for files in captures]
+
+
+def is_folder(path: str | Path) -> bool:
+    return _stores().is_folder(str(path)) if is_remote(path) else Path(path).is_dir()
+
+
+def below(folder: str | Path) -> list[str | Path]:
+    """All files in a folder and its folders, in order of name."""
+    if is_remote(folder):
+        return [*_stores().below(str(folder))]
+    return [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+
+
+def of_each(work: Callable[[str | Path], Result], paths: Iterable[str | Path]) -> list[Result]:
+    """The work's result for each file, of stores many at a time, since they answer late."""
+    known = [*paths]
+    if not any(map(is_remote, known)):
+        return [work(path) for path in known]
+    from concurrent.futures import ThreadPoolExecutor  # 10 ms
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return [*pool.map(work, known)]
+
+
+def reason(error: OSError) -> str:
+    """What the system says, as part of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
+def _size_if_there(path: str | Path) -> int:
+    try:
+        return size_of(path)
+    except UnreadableInput:
+        return 0
+
+
+def _stores() -> ModuleType:
+    try:
+        from kshark.capture import stores
+    except ImportError:
+        raise UsageError("s3:// and the like are read by pyarrow, which is not installed; pip install 'kshark[parquet]'") from None
+    return stores

@@ -1,0 +1,64 @@
+"""Captures in an S3 bucket, which Spark's workers open by themselves: the same findings, rows and pages as from this machine's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kshark.cli
+import spark_analysis.cli
+from tests.shared import CAPTURES
+from tests.spark.test_captures import in_parts, whole
+from tests.spark.test_check import said
+from tests.spark.test_datasource import exported, in_order
+from tests.store import Bucket, bucket
+
+__all__ = ["bucket"]
+
+pytestmark = pytest.mark.spark
+
+EPOCHS, RESTART = CAPTURES / "adv-epochs.pcap", CAPTURES / "share-restart.pcap"
+
+
+def test_a_folder_is_checked_as_a_local_one(spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (EPOCHS, RESTART):
+        bucket.put_file(file, "spark")
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    expected = said(capsys, kshark.cli.main, "check", str(tmp_path), "--each")
+    code, out = said(capsys, spark_analysis.cli.main, "check", bucket.path("spark"), "--each", "--master", "local[2]")
+    assert (code, out.replace("s3://bucket/spark", str(tmp_path)).replace(bucket.settings, "")) == expected
+
+
+def test_in_ranges_shares_and_buckets(spark: Any, bucket: Bucket) -> None:
+    path = bucket.put_file(RESTART)
+    assert in_parts(spark, [[path]], 64 << 10, 2) == whole(spark, [[str(RESTART)]])
+
+
+@pytest.mark.parametrize("table", ["exchanges", "findings"])
+def test_a_data_frame(spark: Any, bucket: Bucket, tmp_path: Path, table: str) -> None:
+    frame = spark.read.format("kshark").option("table", table).load(bucket.put_file(EPOCHS))
+    assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(exported(tmp_path, table, str(EPOCHS)))
+
+
+def test_tables_and_a_report(spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = bucket.put_file(EPOCHS)
+    assert spark_analysis.cli.main(["export", path, "-q", "-o", str(tmp_path / "spark")]) == 0
+    assert kshark.cli.main(["export", str(EPOCHS), "-q", "-o", str(tmp_path / "one")]) == 0
+    captures = [json.loads((tmp_path / name / "manifest.json").read_text())["captures"] for name in ("spark", "one")]
+    assert captures[0] == captures[1]
+    capsys.readouterr()
+    assert spark_analysis.cli.main(["report", path, "-q", "-o", str(tmp_path / "report")]) == 1
+    assert capsys.readouterr().out == said(capsys, kshark.cli.main, "report", str(EPOCHS), "-q", "-o", str(tmp_path / "other"))[1]
+
+
+def test_what_is_refused(spark: Any, bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
+    bucket.put("tables/exchanges/part-00000.parquet", b"PAR1")
+    for path, why in [
+        (bucket.path("gone.pcap"), ": no such file"),
+        (bucket.path("tables"), " is a folder of tables, which Spark reads from this machine's folders only; copy or mount it"),
+    ]:
+        assert spark_analysis.cli.main(["check", path]) == 2
+        assert capsys.readouterr() == ("", f"kshark-spark: {path}{why}\n")
