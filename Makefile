@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-quick test-broker test-mutants lint bench bench-quick clean help
+.PHONY: setup demo test test-quick test-broker test-mutants lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
+	@echo "make bench-spark kshark-spark beside one process, up to 1 GB: 15 minutes, writes benchmarks/SPARK.md"
 	@echo "make setup       what the others need (they call it)"
 
 setup: $(VENV)/.ready
@@ -54,6 +55,9 @@ $(VENV)/.mutants: $(VENV)/.ready
 
 bench: setup $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+bench-spark: setup
+	$(BIN)/python -m benchmarks.spark
 
 bench-quick: setup $(VENV)/.bench
 	$(BIN)/python -m benchmarks --quick
