@@ -56,7 +56,9 @@ def _whole(files: Sequence[str], options: Options) -> Checked:
 def _joined(capture: Analysed) -> Checked:
     """A capture that many tasks have read."""
     _, parts, found = capture
-    return _checked(found.findings, parts.names, parts.notes, found.sessions, parts.exchanges, parts.gaps)
+    checked = _checked(found.findings, parts.names, parts.notes, found.sessions, parts.exchanges, parts.gaps)
+    checked.giant = capture.giant
+    return checked
 
 
 def _checked(found: Iterable[Finding], names: Mapping[str, str], notes: Notes, sessions: int, exchanges: int, gaps: int) -> Checked:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in packet order, the names of their topics if asked for, the counts of Analyzer.summary, and what was odd
-    about its packets."""
+    """Of one capture: findings in packet order, the names of their topics if asked for, the counts of Analyzer.summary, what was odd
+    about its packets, and what was odd about the work."""
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Checked:
     exchanges: int = 0
     gaps: int = 0
     notes: Notes = field(default_factory=Notes)
+    giant: str | None = field(default=None, compare=False)
 
     @property
     def seen(self) -> dict[str, Any]:

@@ -134,6 +134,8 @@ def _check(args: Namespace) -> int:
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
         tell(one.notes, name if len(checked) > 1 else "the capture")
+        if one.giant is not None:
+            print(f"kshark-spark: {one.giant}", file=sys.stderr)
         tally = Tally()
         findings = [finding for finding in one.findings if chosen(finding)]
         for finding in findings:

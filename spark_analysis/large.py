@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshark.output.units import size
 from kshark.pipeline import Options
 from spark_analysis.buckets import Found, MakeLister, judged
 from spark_analysis.plan import Plan, Sizes, planned
@@ -22,6 +23,17 @@ class Analysed(NamedTuple):
     plan: Plan
     parts: Parts
     found: Found
+
+    @property
+    def giant(self) -> str | None:
+        """A connection that has more than half of the bytes, so that one task had most of the work, as a sentence."""
+        if self.parts.largest is None or self.plan.shares == 1:
+            return None
+        flow, total = self.parts.largest
+        own = sum(flow.stream_bytes)
+        if own <= total / 2:
+            return None
+        return f"one connection ({flow.client} to {flow.broker}) has {size(own)} of {size(total)}: one task read it while others had little"
 
 
 def analysed(

@@ -22,7 +22,7 @@ from kshark.errors import Error
 from kshark.facts import Fact, Facts
 from kshark.link import Link
 from kshark.link.ranges import together
-from kshark.model import Weird
+from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
 from kshark.parallel.decoding import Beside, Decoded, Decoding
 from kshark.parallel.segments import Piece, shared_out
@@ -79,6 +79,13 @@ class Parts:
     @property
     def gaps(self) -> int:
         return sum(share.gaps for share in self.shares)
+
+    @property
+    def largest(self) -> tuple[Flow, int] | None:
+        """The connection with most bytes, and the bytes of all."""
+        flows = [event.flow for _, event in self.common if isinstance(event, Opened)]
+        total = sum(sum(flow.stream_bytes) for flow in flows)
+        return (max(flows, key=lambda flow: sum(flow.stream_bytes)), total) if flows else None
 
     @property
     def facts(self) -> list[Fact]:

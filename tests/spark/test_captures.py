@@ -41,6 +41,13 @@ def test_every_capture_of_its_own(spark: Any) -> None:
     assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(zip(NAMES, whole(spark, captures), strict=True))
 
 
+def test_a_connection_with_most_of_the_bytes_is_named(spark: Any) -> None:
+    """No number of tasks makes its capture faster."""
+    one, other = in_parts(spark, [[path_of("share-locks.pcap")], [path_of("share-restart.pcap")]], 64 << 10, 2)
+    told = "one connection (127.0.0.1:56810 to 127.0.0.1:43621) has 26.1 kB of 43.2 kB: one task read it while others had little"
+    assert (one.giant, other.giant) == (told, None)
+
+
 @pytest.mark.parametrize("buckets", [1, 16])
 def test_all_captures_as_one(spark: Any, buckets: int) -> None:
     captures = [[path_of(name) for name in NAMES]]
