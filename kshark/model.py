@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -251,6 +251,20 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     detail: str | UnsetType = UNSET
     file: str | UnsetType = UNSET
     frame: int | UnsetType = UNSET
+
+
+Remembered = TypeVar("Remembered", bound=tuple[Any, ...])
+
+
+class ByMessage(dict[int, Remembered]):
+    """What is remembered of messages: tuples that begin with the message, by its id(), which is another one when it was pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _by_message, ([*self.values()],)
+
+
+def _by_message(remembered: list[Remembered]) -> ByMessage[Remembered]:
+    return ByMessage((id(one[0]), one) for one in remembered)
 
 
 class Exchange(msgspec.Struct, gc=False, eq=False):

@@ -72,13 +72,14 @@ class Back:
 
     def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
         """`asking`: see kshark.embedded.Embedding."""
-        records = make_reader(options.records, options.payload, exact=options.exact)
-        self._exchange = ExchangeStage(Decoders(registry, records, options.bodies, exact=options.exact), records)
+        self.records = make_reader(options.records, options.payload, exact=options.exact)
+        self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact)
+        self._exchange = ExchangeStage(self.decoders, self.records)
         self.embedding: Embedding | None = None
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies
 
-            self.embedding = Embedding(registry, records, asking=asking)
+            self.embedding = Embedding(registry, self.records, asking=asking)
 
     @property
     def names(self) -> TopicNames | None:
@@ -107,14 +108,23 @@ class Back:
 class Engine:
     """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line order.
 
-    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way.
+    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way. Between two items
+    its state can be put away and taken up again (kshark.snapshot).
     """
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
-        asked = options or Options()
-        registry = registry or Registry(asked.dissectors)
-        self.front = Front(asked, registry)
-        self.back = Back(asked, registry)
+        self.options = options or Options()
+        self.registry = registry or Registry(self.options.dissectors)
+        self.front = Front(self.options, self.registry)
+        self.back = Back(self.options, self.registry)
+
+    def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
+        """The pages of one item."""
+        return self.back.feed(self.front.feed(item))
+
+    def close(self) -> Iterator[list[Event]]:
+        """The pages of what only the capture's end tells."""
+        return self.back.feed(self.front.close())
 
     def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The pages of a whole capture; an item is taken when the pages of those before it were."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -139,6 +139,12 @@ class Registry:
         """The layout of a response's header."""
         layout: Layout = import_module("dissectors.headers").RESPONSE_HEADER
         return layout
+
+
+@cache
+def kafka_registry() -> Registry:
+    """Kafka's APIs alone."""
+    return Registry(installed=False)
 
 
 def default_registry() -> Registry:

@@ -29,7 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.tables"),
-    ("kshark.output", "kshark.face"),
+    ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),

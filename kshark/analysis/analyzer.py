@@ -37,7 +37,7 @@ from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
 from kshark.analysis.verdict import Verdict
 from kshark.analysis.visits import Visits
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
+from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: What is read beside the rules' own APIs: who the brokers are, and who the members.
@@ -66,7 +66,7 @@ class Analyzer:
         self._rules = ExchangeRules(book.of_exchanges)
         self._visits = Visits(book)
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
-        self._asked: dict[int, tuple[Message, Step, ShareSessionRunner]] = {}
+        self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner]] = ByMessage()
         self._forgot = False
         self._tally = Tally()
         #: Events that are rare; those of each message are told apart in `page`.

@@ -30,6 +30,9 @@ class ExchangeRules:
         self._rules = rules
         self._of: dict[tuple[Any, Any], tuple[tuple[Rule, _Test | None], ...]] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._rules,)  # what was compiled is compiled again
+
     def test(self, request: Message) -> _Holding:
         """The test for requests like this one."""
         api_key, version = key = request.api_key, request.version

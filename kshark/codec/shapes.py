@@ -58,9 +58,13 @@ class Shape:
     least: int
 
 
-@lru_cache(maxsize=4096)
 def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
     """The layout in that version; `older`: the other layout that this version once had (KeyError where there is none)."""
+    return _shape_of(layout, version, older)
+
+
+@lru_cache(maxsize=4096)  # which takes calls for others that are written otherwise: of a shape there is one class only
+def _shape_of(layout: Layout, version: int, older: bool) -> Shape:
     root = layout.older[version] if older else layout.root
     return _shape(root, version, version in layout.flexible, layout.name)
 

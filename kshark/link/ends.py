@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,6 +26,8 @@ _SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3
 )
 #: Slots to begin with.
 _SLOTS: Final = 4096
+#: Columns with a row for each pair.
+_BY_ROW: Final = ("_key", "_number", "_seen")
 _PORT: Final = np.uint64(0xFFFF)
 _16: Final = np.uint64(16)
 _32: Final = np.uint64(32)
@@ -92,6 +94,20 @@ class EndsTable:
         key[:, back] = np.array(_reversed(key[:, back]))
         key[:, self._number[row] != paths >> 1] = 0
         return key
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the rows that are used; the slots are another process's business."""
+        rows = {name: getattr(self, name)[: self._count] for name in _BY_ROW}
+        return {**{name: value for name, value in vars(self).items() if name not in ("_slots", "_shift")}, **rows}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["_limit"])  # type: ignore[misc]
+        for name, value in state.items():
+            if name in _BY_ROW:
+                getattr(self, name)[: len(value)] = value
+            else:
+                setattr(self, name, value)
+        self._rebuild(max(_SLOTS, 1 << (2 * self._count).bit_length()))
 
     def _find(self, key: Words) -> Int64s:
         """Row << 1 | side of each column, -1 where it is not known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kshark.model import Closed, Flow, HalfClosed, Message
+from kshark.model import ByMessage, Closed, Flow, HalfClosed, Message
 from kshark.tables.blocks import Row, Where
 from kshark.tables.names import Node
 
@@ -20,8 +20,8 @@ class Connection:
     where: Where | None = None
     #: Position of the next event among the flow's events.
     position: int = 0
-    #: Position of each request without exchange yet, by id() of its message.
-    requests: dict[int, int] = field(default_factory=dict)
+    #: Each request without exchange yet, with its position.
+    requests: ByMessage[tuple[Message, int]] = field(default_factory=ByMessage)
     half_closed: HalfClosed | None = None
     half_closed_position: int | None = None
     #: Packets of the first and last request and the first answer: they show that the connection was alive.

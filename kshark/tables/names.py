@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kshark import limits
 from kshark.api_keys import METADATA
 from kshark.facts import Asked, Coming, Fact, Question
 from kshark.model import Message, endpoint
 from kshark.names import TopicNames
-from kshark.registry import Registry
+from kshark.registry import kafka_registry
 from kshark.tables.fields import each, value
 
 
@@ -29,7 +29,7 @@ class Names:
     """
 
     def __init__(self, *, asking: bool = False) -> None:
-        self._topics = TopicNames(Registry(installed=False))
+        self._topics = TopicNames(kafka_registry())
         self._nodes: dict[str, Node] = {}
         self._clusters: dict[str, str] = {}
         #: Classes of bodies that tell no names: most of them.
@@ -40,6 +40,9 @@ class Names:
         #: What was told here about nodes and clusters.
         self._taught: list[Fact] = []
         self._packet = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "silent": {type(None)}}  # found out again
 
     def told(self, facts: Iterable[Fact]) -> None:
         """What connections decoded elsewhere taught."""

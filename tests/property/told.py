@@ -18,12 +18,12 @@ def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list
     said: list[Any] = []
     for page in Engine(options).pages(batches):
         events += page
-        said += map(_of, page)
-    assert [*map(_of, events)] == said, "an event changed after it was emitted"
+        said += map(value_of, page)
+    assert [*map(value_of, events)] == said, "an event changed after it was emitted"
     return said
 
 
-def _of(event: Event) -> Any:
+def value_of(event: Event) -> Any:
     match event:
         case Message() | Weird():
             return msgspec.msgpack.encode(event)  # keeps bytes from text, and the fields in their order
