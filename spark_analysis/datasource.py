@@ -81,7 +81,7 @@ class CaptureReader(DataSourceReader):
         self._args, self._table, self._columns = args, table, list(columns)
 
     def partitions(self) -> Sequence[InputPartition]:
-        captures = [list(source.files) for source in sources(self._args, _options(self._args, self._table))]
+        captures = [list(source.files) for source in sources(self._args, options_of(self._args, self._table))]
         tasks: list[Files] = []
         filled = TASK_BYTES
         for name, files, size in zip(capture_names(captures), captures, sizes_of(captures), strict=True):
@@ -97,7 +97,7 @@ class CaptureReader(DataSourceReader):
         schema = arrow_schema(TABLES[self._table])
         for name, files in partition.captures:
             rows = Rows(name, records=self._table == "records")
-            source = Source(files, self._args, _options(self._args, self._table), printing=False)
+            source = Source(files, self._args, options_of(self._args, self._table), printing=False)
             for blocks in self._blocks(source, rows):
                 for table, block in blocks:
                     if table == self._table:
@@ -121,7 +121,7 @@ def arguments(options: Mapping[str, str]) -> Namespace:
     words = [word for name, option in _ONE.items() if name in given for word in (option, given[name])]
     words += [word for name, option in _SEVERAL.items() for value in _split(given.get(name)) for word in (option, value)]
     words += [word for port in _split(given.get("decode_as")) for word in ("-d", f"tcp.port=={port},kafka")]
-    words += [option for name, option in _SWITCHES.items() if _is_true(name, given.get(name, "false"))]
+    words += [option for name, option in _SWITCHES.items() if is_true(name, given.get(name, "false"))]
     parser = Parser("export", "tables of captures", ())
     export.arguments(parser)
     return parser.parse([*words, "--", *paths(given)])
@@ -136,7 +136,7 @@ def paths(options: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _options(args: Namespace, table: str) -> Options:
+def options_of(args: Namespace, table: str) -> Options:
     return Options(records=True if table == "records" else "headers", payload=args.payload, embedded=True)
 
 
@@ -144,7 +144,7 @@ def _split(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def _is_true(name: str, text: str) -> bool:
+def is_true(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise UsageError(f'{name} is true or false, not "{text}"')
     return text.lower() == "true"

@@ -39,8 +39,7 @@ def by_row(schema: pa.Schema, work: Callable[[Iterator[Row]], Iterator[Row]]) ->
     """For mapInArrow: all rows of a partition through `work`, one by one in both directions."""
 
     def run(batches: Batches) -> Batches:
-        gc.freeze()
-        gc.set_threshold(_YOUNG, 50, 100)
+        few_collections()
         held: list[Row] = []
         size = 0
         for row in work(_rows(batches)):
@@ -52,6 +51,13 @@ def by_row(schema: pa.Schema, work: Callable[[Iterator[Row]], Iterator[Row]]) ->
         yield batch_of(schema, held)
 
     return run
+
+
+def few_collections() -> None:
+    """For workers that make very many objects; what is left of earlier tasks goes first."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, 50, 100)
 
 
 def results(spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int) -> list[Result | Fault]:

@@ -39,19 +39,20 @@ class Part(NamedTuple):
 
 
 class Lane:
-    """One capture in the merge. A regular file is closed again until its first packet is due.
+    """One capture in the merge, or its first bytes (`most`). A regular file is closed again until its first packet is due.
 
     `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's times jump back.
     """
 
-    def __init__(self, path: str | Path, index: int) -> None:
+    def __init__(self, path: str | Path, index: int, most: int | None = None) -> None:
         self.index = index
         self.starts_ns = -NEVER
         self.batch: PacketBatch | None = None
         self.keys: Int64s = np.empty(0, np.int64)
         self.taken = 0
         self._path = path
-        self._capture = open_capture(path)
+        self._most = most
+        self._capture = open_capture(path, most)
         self._frame_before = 0
         self._frames: Int64s = np.empty(0, np.int64)
         self._numbers: Int64s = np.empty(0, np.int64)
@@ -111,7 +112,7 @@ class Lane:
         return self._again()
 
     def _again(self) -> Iterator[PacketBatch | Weird]:
-        self._capture = open_capture(self._path)
+        self._capture = open_capture(self._path, self._most)
         yield from self._capture
 
     def _placed(self, weird: Weird) -> Weird:
@@ -121,11 +122,11 @@ class Lane:
         return replace(weird, packet=number, detail=f"{self._path}: {weird.detail}")
 
 
-def merge(lanes: Sequence[Lane], numbering: Numbering) -> Iterator[PacketBatch | Weird]:
-    """All captures' packets, numbered from 1 in the order of the merge."""
+def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Iterator[PacketBatch | Weird]:
+    """All captures' packets, numbered in the order of the merge; so many packets came `before` them."""
     waiting = deque(sorted(lanes, key=lambda lane: (lane.starts_ns, lane.index)))
     active: list[Lane] = []
-    number = 0
+    number = before
     while waiting or active:
         due = min((lane.next_key() for lane in active), default=(NEVER, len(lanes)))
         if waiting and (waiting[0].starts_ns, waiting[0].index) < due:

@@ -6,6 +6,7 @@ import io
 import os
 import select
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -38,17 +39,21 @@ FOREIGN: Final = {
 
 
 class Plain:
-    """The bytes of a file object. `regular`: no pipe or device, so reading never waits and the file can be opened again."""
+    """The bytes of a file object, so many of them (None: all). `regular`: no pipe or device, so reading never waits and the file can be
+    opened again.
+    """
 
-    def __init__(self, file: BinaryIO | io.RawIOBase) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, most: int | None = None) -> None:
         self.fault: tuple[str, str] | None = None
         self.bytes_read = 0
+        self._most = sys.maxsize if most is None else most
         self._file = file
         self._read = getattr(file, "read1", file.read)
         self._pipe = _pipe(file)
         self.regular = self._pipe is None
 
     def read(self, size: int) -> bytes:
+        size = min(size, self._most - self.bytes_read)
         data: bytes | None = self._read(size)
         while data is None and self._pipe is not None:  # somebody made the pipe non-blocking
             self._pipe.poll()
@@ -76,13 +81,14 @@ class Plain:
 class Capture:
     """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
 
-    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch.
+    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch; `most`: so many bytes of the file
+    are the capture.
     """
 
-    def __init__(self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT, most: int | None = None) -> None:
         self.name = name
         self.read_bytes = BATCH_BYTES
-        plain = Plain(file)
+        plain = Plain(file, most)
         self.regular = plain.regular
         self._input: Input = plain
         try:
@@ -139,9 +145,9 @@ class Capture:
         raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
 
 
-def open_capture(path: str | Path) -> Capture:
-    """A capture by its path; `-` is standard input. Raises UnreadableInput."""
-    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path))
+def open_capture(path: str | Path, most: int | None = None) -> Capture:
+    """A capture by its path; `-` is standard input; of a file that goes on growing its first bytes, `most`. Raises UnreadableInput."""
+    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path), most)
 
 
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
