@@ -128,7 +128,9 @@ class Engine:
 
     def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The pages of a whole capture; an item is taken when the pages of those before it were."""
-        return self.back.pages(self.front.batches(items))
+        for item in items:
+            yield from self.feed(item)
+        yield from self.close()
 
 
 class Share:

@@ -96,7 +96,7 @@ class EndsTable:
         return key
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only the rows that are used; the slots are another process's business."""
+        """Only the rows that are used; the slots are made again, since another process has other hashes."""
         rows = {name: getattr(self, name)[: self._count] for name in _BY_ROW}
         return {**{name: value for name, value in vars(self).items() if name not in ("_slots", "_shift")}, **rows}
 

@@ -29,9 +29,9 @@ _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(groups.SHARE_STATE, groups.add_share_state),
     **dict.fromkeys(batches.IN_REQUESTS, batches.add_produced),
 }
-#: Stands for the request of an answer without one, and its position.
-_NEVER_ASKED: Final = (None, None)
 _OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batches.add_fetched)
+#: Stands for the request of an answer without one, and its position.
+_NOBODY: Final = (None, None)
 
 
 class Rows:
@@ -92,7 +92,7 @@ class Rows:
                 connection.position += 1
             elif type(event) is Exchange:
                 connection = connections.get(event.flow.id) or self._connection(event.flow)
-                self._complete(connection, event, connection.requests.pop(id(event.request), _NEVER_ASKED)[1], connection.next())
+                self._complete(connection, event, connection.requests.pop(id(event.request), _NOBODY)[1], connection.next())
                 if held.with_records:
                     yield from held.records()
             else:
