@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -179,6 +180,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
 def _export(args: Namespace) -> int:
     from kshark.capture.paths import absolute
     from kshark.cli.export import folder_of, summary
+    from kshark.cli.source import tell
     from kshark.pipeline import Options
     from spark_analysis.export import run
 
@@ -188,7 +190,10 @@ def _export(args: Namespace) -> int:
     with folder_of(args, {"records": True} if args.records else {}) as export:
         spark = _session(args)
         with shown(spark):
-            faults = run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
+            made = run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
+    for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
+        tell(notes, name if len(captures) > 1 else "the capture")
+    faults = [fault for one in made for fault in one.faults]
     for fault in faults:
         print(f"kshark-spark: {fault.text}", file=sys.stderr)
     if not args.quiet:

@@ -18,6 +18,7 @@ from kshark.face import pages
 from kshark.facts import Fact, Question
 from kshark.model import Opened
 from kshark.output.manifest import Capture
+from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.parallel.sorting import Placed
 from kshark.pipeline import Options
@@ -42,15 +43,17 @@ Named = tuple[str, Sequence[str]]
 
 
 class Written(NamedTuple):
-    """What became of some captures: their part of the tables, how many of them are there already, and which could not be read."""
+    """What became of some captures: their part of the tables, what was odd about each by its name, those that could not be read, and how
+    many are in the tables already."""
 
-    part: Part
-    skipped: int
-    faults: list[Fault]
+    part: Part = Part([], [])
+    notes: Sequence[tuple[str, Notes]] = ()
+    faults: Sequence[Fault] = ()
+    skipped: int = 0
 
 
-def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Fault]:
-    """Writes the tables into a folder that driver and workers share; gives the captures that could not be read."""
+def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Written]:
+    """Writes the tables into a folder that driver and workers share."""
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
     # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
@@ -61,7 +64,7 @@ def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], 
     made += _in_parts(spark, large, attempt, options, sizes)
     export.skipped = sum(one.skipped for one in made)
     export.commit(one.part for one in made)
-    return [fault for one in made for fault in one.faults]
+    return made
 
 
 def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
@@ -84,8 +87,9 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
 
 def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
     """All tables of these captures; where one cannot be read to its end, without its rows."""
-    part, skipped, read = PartWriter(attempt), 0, list[Named]()
+    part, skipped, notes = PartWriter(attempt), 0, list[tuple[str, Notes]]()
     for one in captures:
+        odd = Notes()
         try:
             capture = attempt.capture(*one)
             if capture is None:
@@ -93,13 +97,14 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
                 continue
             part.begin(capture)
             for page, told in told_of(pages(one[1], options)):
+                odd.add(page)
                 part.page(page)
                 part.page(told)
-            read.append(one)
+            notes.append((one[0], odd))
         except UnreadableInput as error:
             others = _write([other for other in captures if other is not one], attempt, options)
             return others._replace(faults=[Fault(str(error)), *others.faults])
-    return Written(part.close(), skipped, [])
+    return Written(part.close(), notes, (), skipped)
 
 
 # -- large captures
@@ -110,13 +115,14 @@ def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, opt
     hashed = read_all(results(spark, named, lambda one: attempt.capture(*one), len(named)))
     fresh = [(files, capture) for (_, files), capture in zip(named, hashed, strict=True) if capture is not None]
     captures = [capture for _, capture in fresh]
-    made = [Written(Part([], []), len(named) - len(fresh), [])]
+    made = [Written(skipped=len(named) - len(fresh))]
     beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
     for one in analysed(spark, [files for files, _ in fresh], options, sizes, beside, lister):
         if isinstance(one, Fault):
-            made.append(Written(Part([], []), 0, [one]))
+            made.append(Written(faults=[one]))
         else:
-            made.append(Written(_joined(attempt, captures[one.plan.number], one.parts, one.found), 0, []))
+            capture = captures[one.plan.number]
+            made.append(Written(_joined(attempt, capture, one.parts, one.found), [(capture.name, one.parts.notes)]))
     return made
 
 

