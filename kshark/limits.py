@@ -67,6 +67,8 @@ REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
+#: Members of share groups on one connection whose last request is remembered for the tables.
+MEMBERS_OF_CONNECTION: Final = 1_000
 #: Requests of one share session that wait for the answer of an earlier one.
 WAITING_STEPS: Final = 1_000
 #: Requests of one share session that were open when the last one came.

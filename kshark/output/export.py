@@ -27,7 +27,7 @@ from kshark import __version__
 from kshark.errors import UsageError
 from kshark.output.folder_lock import FolderLock
 from kshark.output.local_folder import local_folder
-from kshark.output.manifest import FORMAT, MANIFEST, STAGING, Capture, Content, Manifest, Stored, read_manifest
+from kshark.output.manifest import FORMAT, MANIFEST, STAGING, Capture, Content, Manifest, Stored, need_columns, read_manifest
 from kshark.output.parquet_files import PartFile, empty_file
 from kshark.output.parquet_part import Attempt, Part
 from kshark.tables import TABLES
@@ -168,8 +168,7 @@ def _same_partitions(folder: Path, manifest: Manifest, by: Sequence[str] | None)
     if by is not None and list(by) != manifest.partition_by:
         has = f"has partitions by {','.join(manifest.partition_by)}" if manifest.partition_by else "has no partitions"
         raise UsageError(f"{folder} {has}; leave out --partition-by, or name another folder with -o")
-    if any(table.version != TABLES[name].version for name, table in manifest.tables.items()):
-        raise UsageError(f"{folder} was written by kshark {manifest.kshark}, whose tables had other columns; export its captures again")
+    need_columns(folder, manifest)
     return manifest.partition_by
 
 

@@ -107,14 +107,21 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def whole_captures(folder: Path) -> Manifest:
-    """The same, of a folder by which a check can judge. Raises kshark.UsageError where only some exchanges have rows."""
+    """The same, of a folder by which a check can judge. Raises kshark.UsageError where only some exchanges have rows, or columns lack."""
     manifest = read_manifest(folder)
+    need_columns(folder, manifest)
     for capture in manifest.captures:
         if "filter" in capture.options:
             raise UsageError(
                 f"{folder} holds only what passed -Y '{capture.options['filter']}', by which nobody can be judged; export it without -Y"
             )
     return manifest
+
+
+def need_columns(folder: Path, manifest: Manifest) -> None:
+    """Raises kshark.UsageError where an earlier version's tables had other columns."""
+    if any(table.version != TABLES[name].version for name, table in manifest.tables.items()):
+        raise UsageError(f"{folder} was written by kshark {manifest.kshark}, whose tables had other columns; export its captures again")
 
 
 def capture_of(name: str, files: Sequence[str], options: dict[str, Any]) -> Capture:

@@ -11,7 +11,8 @@ from msgspec import UNSET, UnsetType
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.records import Batch, Record, RecordsField
-from kshark.tables.blocks import Row, Where
+from kshark.tables.blocks import Row
+from kshark.tables.connections import Connection
 from kshark.tables.fields import value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -56,18 +57,18 @@ _IN_A_RECORD: Final = ("offset", "timestamp", "key", "value", "headers")
 _batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
 
-def add_produced(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+def add_produced(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds the batches of a request to `record_batches`, and to `records` where asked for."""
-    _add(held, names, where, request, exchange, IN_REQUESTS[request.api_key])
+    _add(held, names, connection, request, exchange, IN_REQUESTS[request.api_key])
 
 
-def add_fetched(held: Held, names: Names, where: Where, response: Message, exchange: Exchange) -> None:
+def add_fetched(held: Held, names: Names, connection: Connection, response: Message, exchange: Exchange) -> None:
     """The same for the batches of a response."""
-    _add(held, names, where, response, exchange, IN_RESPONSES[response.api_key])
+    _add(held, names, connection, response, exchange, IN_RESPONSES[response.api_key])
 
 
-def _add(held: Held, names: Names, where: Where, message: Message, exchange: Exchange, place: _Place) -> None:
-    here = (where, message.packet, message.time_ns, (exchange.request or message).packet, message.correlation_id)
+def _add(held: Held, names: Names, connection: Connection, message: Message, exchange: Exchange, place: _Place) -> None:
+    here = (connection.named(message), message.packet, message.time_ns, (exchange.request or message).packet, message.correlation_id)
     batches = held.rows["record_batches"]
     for topic in getattr(message.body, place.topics, None) or ():
         topic_id = getattr(topic, "topic_id", None)

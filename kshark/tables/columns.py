@@ -26,7 +26,7 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One folder of Parquet files; `version` counts up when a column changes its meaning or goes."""
+    """One folder of Parquet files; `version` counts up when a column comes, goes or changes its meaning."""
 
     name: str
     rows: str
@@ -74,8 +74,8 @@ _TOPIC: Final = (
 _RANGE: Final = (Column("first_offset", "bigint", "of the range"), Column("last_offset", "bigint", "of the range, included"))
 
 
-def _table(name: str, rows: str, *columns: Column) -> Table:
-    return Table(name, rows, (*COMMON, *columns))
+def _table(name: str, rows: str, *columns: Column, version: int = 1) -> Table:
+    return Table(name, rows, (*COMMON, *columns), version)
 
 
 _EXCHANGES: Final = _table(
@@ -119,14 +119,19 @@ _SHARE_REQUESTS: Final = _table(
     *_MEMBER,
     _SESSION_KEY,
     Column("epoch", "int", "0 opens a share session, -1 closes it"),
+    Column("previous_epoch", "int", "of the member's request before it on the connection; null: none, or packets do not tell the order"),
     Column("outcome", "string", "answered, unanswered"),
     Column("error_code", "smallint", "of the response as a whole"),
     Column("max_wait_ms", "int", "how long the broker may wait for records"),
     Column("max_records", "int", "how many records are wanted at most"),
     Column("renew", "boolean", "the request says that it renews acquisition locks"),
     Column("partitions", _PARTITIONS, "listed in the request"),
+    Column("repeats", "boolean", "lists a partition twice"),
+    Column("only_lists", "boolean", "lists a partition without acknowledging records of it"),
+    Column("acknowledges_new", "boolean", "a fetch that acknowledges records of a partition which none before it on the connection listed"),
     Column("forgotten", _PARTITIONS, "taken out of the session"),
     Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
+    version=2,
 )
 
 _ACQUIRED: Final = _table(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kshark.model import ByMessage, Closed, Flow, HalfClosed, Message
 from kshark.tables.blocks import Row, Where
+from kshark.tables.earlier import Earlier
 from kshark.tables.names import Node
 
 
@@ -24,6 +25,8 @@ class Connection:
     requests: ByMessage[tuple[Message, int]] = field(default_factory=ByMessage)
     half_closed: HalfClosed | None = None
     half_closed_position: int | None = None
+    #: What members of share groups asked.
+    earlier: Earlier = field(default_factory=Earlier)
     #: Packets of the first and last request and the first answer: they show that the connection was alive.
     first_request: int | None = None
     last_request: int | None = None

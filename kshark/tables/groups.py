@@ -15,7 +15,7 @@ from kshark.api_keys import (
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.model import Exchange, Message
-from kshark.tables.blocks import Where
+from kshark.tables.connections import Connection
 from kshark.tables.fields import partitions, value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -33,7 +33,7 @@ SHARE_STATE: Final[dict[Any, str]] = {
 _READS: Final = (READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY)
 
 
-def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+def add_heartbeat(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds an exchange to `heartbeats`."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
@@ -41,7 +41,7 @@ def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exch
     topics = value(asked, "subscribed_topic_names")
     assignment = value(answer, "assignment")
     row = (
-        where,
+        connection.named(request),
         request.packet,
         request.time_ns,
         request.packet,
@@ -60,11 +60,11 @@ def add_heartbeat(held: Held, names: Names, where: Where, request: Message, exch
     held.rows["heartbeats"].append(row)
 
 
-def add_share_state(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+def add_share_state(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the request."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
-    here = (where, request.packet, request.time_ns, request.packet, request.correlation_id)
+    here = (connection.named(request), request.packet, request.time_ns, request.packet, request.correlation_id)
     of_group = (SHARE_STATE[request.api_key], getattr(asked, "group_id", None))
     reads = request.api_key in _READS
     results = {

@@ -20,7 +20,7 @@ from kshark.tables.sessions import session_row, step_row
 #: A table's name and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
 #: Adds the rows of a complete exchange to other tables than `exchanges`.
-Adds = Callable[[Held, Names, Where, Message, Exchange], None]
+Adds = Callable[[Held, Names, Connection, Message, Exchange], None]
 
 #: By the API key of the request, and of the response.
 _OF_REQUEST: Final[dict[Any, Adds]] = {
@@ -162,13 +162,13 @@ class Rows:
                 held.rows["weirds"] += weirds.touched(where, request, first.packet)
             add = _OF_REQUEST.get(request.api_key)
             if add is not None:
-                add(held, names, where, request, exchange)
+                add(held, names, connection, request, exchange)
         if response is not None:
             if response.weird is not UNSET:
                 held.rows["weirds"] += weirds.touched(where, response, first.packet)
             add = _OF_RESPONSE.get(response.api_key)
             if add is not None:
-                add(held, names, where, response, exchange)
+                add(held, names, connection, response, exchange)
 
     # -- weirds
 

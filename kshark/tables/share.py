@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message
-from kshark.tables.blocks import Row, Where
+from kshark.tables.blocks import Row
+from kshark.tables.connections import Connection
 from kshark.tables.fields import partitions, session_key
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -14,12 +16,20 @@ from kshark.tables.names import Names
 APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
 
-def add(held: Held, names: Names, where: Where, request: Message, exchange: Exchange) -> None:
+#: A column that says of requests what this condition does.
+ONLY_LISTS: Final = any_of("topics.partitions", size("acknowledgement_batches") == 0)
+_only_lists: Final = ONLY_LISTS.compiled()
+
+
+def add(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds an exchange to `share_requests`, `acknowledgements` and `acquired`."""
-    response = exchange.response
+    response, where, earlier = exchange.response, connection.named(request), connection.earlier
     asked, answer = request.body, None if response is None else response.body
     group_id, member_id = getattr(asked, "group_id", None), getattr(asked, "member_id", None)
     topics = getattr(asked, "topics", None)
+    listed = partitions(topics) if topics else []
+    epoch, member = getattr(asked, "share_session_epoch", None), (group_id, member_id)
+    previous_epoch = earlier.previous_epoch(member, request.packet, epoch)
     row = (
         where,
         request.packet,
@@ -31,13 +41,17 @@ def add(held: Held, names: Names, where: Where, request: Message, exchange: Exch
         group_id,
         member_id,
         session_key(request.broker, group_id, member_id),
-        getattr(asked, "share_session_epoch", None),
+        epoch,
+        previous_epoch,
         exchange.outcome,
         getattr(answer, "error_code", None),
         getattr(asked, "max_wait_ms", None),
         getattr(asked, "max_records", None),
         getattr(asked, "is_renew_ack", None),
-        partitions(topics) if topics else [],
+        listed,
+        len(listed) > 1 and len({*listed}) < len(listed),
+        bool(listed) and _only_lists(asked),
+        request.api_key == SHARE_FETCH and bool(listed) and earlier.adds(member, listed, _acknowledged(topics)),
         partitions(forgotten) if (forgotten := getattr(asked, "forgotten_topics_data", None)) else [],
         None if response is None else response.latency_ns,
     )
@@ -68,6 +82,11 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
                 types = list(batch.acknowledge_types or ())
                 rows.append((*here, batch.first_offset, batch.last_offset, types, piggybacked, error_code))
     return rows
+
+
+def _acknowledged(topics: Any) -> list[tuple[str | None, int | None]]:
+    """The partitions that a request acknowledges records of."""
+    return [(topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions or () if one.acknowledgement_batches]
 
 
 def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:

@@ -39,7 +39,7 @@ def told() -> Story:
     one = [{"first_offset": 7, "last_offset": 7, "acknowledge_types": [4]}]
     topics = [
         {"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acknowledgement_batches": batches}]},
-        {"topic_id": OTHER, "partitions": [{"partition_index": 0, "acknowledgement_batches": one}, {"partition_index": 5}]},
+        {"topic_id": OTHER, "partitions": [{"partition_index": 0, "acknowledgement_batches": one}, *[{"partition_index": 5}] * 2]},
     ]
     gone = [{"topic_id": TOPIC, "partitions": [1]}]
     story.ask(78, 2, **session, share_session_epoch=1, is_renew_ack=True, topics=topics, forgotten_topics_data=gone)
@@ -59,7 +59,8 @@ def of_member(packet: int, correlation_id: int, **cells: Any) -> Cells:
 
 def request(packet: int, correlation_id: int, api: str, epoch: int, **cells: Any) -> Cells:
     named = {"api": api, "api_version": 2, "session_key": SESSION_KEY, "epoch": epoch, "renew": False, "forgotten": []}
-    return of_member(packet, correlation_id, **{**named, **cells})
+    not_said = {"repeats": False, "only_lists": False, "acknowledges_new": False}
+    return of_member(packet, correlation_id, **{**named, **not_said, **cells})
 
 
 def acknowledged(packet: int, correlation_id: int, topic_id: str, partition: int, **cells: Any) -> Cells:
@@ -81,14 +82,16 @@ CHAPTER = Chapter(
         ],
         "share_requests": [
             request(
-                12, 5, "ShareFetch", 0, **ANSWERED, error_code=0, max_wait_ms=500, max_records=100, partitions=[(TOPIC, 0), (TOPIC, 1)]
+                12, 5, "ShareFetch", 0, **ANSWERED, error_code=0, max_wait_ms=500, max_records=100, partitions=[(TOPIC, 0), (TOPIC, 1)],
+                only_lists=True,
             ),
             request(
                 14, 6, "ShareFetch", 1, **ANSWERED, error_code=0, max_wait_ms=0, max_records=0, renew=True,
-                partitions=[(TOPIC, 0), (OTHER, 0), (OTHER, 5)], forgotten=[(TOPIC, 1)],
+                partitions=[(TOPIC, 0), (OTHER, 0), (OTHER, 5), (OTHER, 5)], forgotten=[(TOPIC, 1)],
+                previous_epoch=0, repeats=True, only_lists=True, acknowledges_new=True,
             ),
-            request(16, 7, "ShareAcknowledge", 2, **ANSWERED, error_code=122, partitions=[(TOPIC, 1)]),
-            request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[]),
+            request(16, 7, "ShareAcknowledge", 2, **ANSWERED, error_code=122, partitions=[(TOPIC, 1)], previous_epoch=1),
+            request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[], previous_epoch=2),
         ],
         "acquired": [
             acknowledged(13, 5, TOPIC, 0, exchange=12, first_offset=100, last_offset=104, delivery_count=1, lock_timeout_ms=15000),
@@ -112,7 +115,7 @@ CHAPTER = Chapter(
                 told=True,
                 opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client", half_closed_position=23,
                 first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, closed_ts_ns=ns(20),
-                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=600, broker_bytes=459, gaps=0,
+                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=459, gaps=0,
             ),
         ],
         "share_state": [],
