@@ -14,14 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from kshark.analysis import Listed, Told
-from kshark.facts import Fact
 from kshark.model import Finding
 from kshark.parallel.judging import Judging
-from kshark.parallel.sorting import Placed
 from kshark.registry import Registry
-from spark_analysis.plan import Plan
+from kshark.tables.events import Placed
 from spark_analysis.rows import Row, by_row
-from spark_analysis.shares import Parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +26,8 @@ if TYPE_CHECKING:
 #: Findings as JSON; a bucket's last row has the number of its sessions, and what was made of them, pickled.
 _FOUND: Final = "bucket int, finding binary, sessions bigint, made binary"
 _FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("sessions", pa.int64()), ("made", pa.binary())])
+#: A list of no exchanges, packed.
+_NONE: Final = b"\x90"
 _JSON: Final = msgspec.json.Encoder()
 
 
@@ -41,8 +40,16 @@ class Lister(Protocol):
         """What he made of them."""
 
 
-#: Makes who takes the sessions of a capture; he is told what its connections teach, and what is common to all buckets.
-MakeLister = Callable[[Plan, list[Fact], list[Placed]], Lister]
+class Bucketed(NamedTuple):
+    """A capture's buckets, numbered over all captures, and what each of them is told (kshark.parallel.sorting.numbered), pickled.
+
+    `lister` makes who takes the capture's sessions, and is told the same.
+    """
+
+    bucket: int
+    buckets: int
+    common: bytes
+    lister: Callable[[list[Placed]], Lister] | None = None
 
 
 class Found(NamedTuple):
@@ -53,45 +60,38 @@ class Found(NamedTuple):
     made: list[Any]
 
 
-class _Told(NamedTuple):
-    """What the buckets of a capture are told; `common`: pickled."""
-
-    plan: Plan
-    common: bytes
-    facts: list[Fact]
-
-
-def judged(exchanges: DataFrame, captures: Sequence[tuple[Plan, Parts]], lister: MakeLister | None = None) -> list[Found]:
+def judged(exchanges: DataFrame, captures: Sequence[Bucketed]) -> list[Found]:
     """What is found in each capture, from all captures' exchanges."""
     from pyspark.sql import functions as F
 
     if not captures:
         return []
-    common = {bucket: at for at, (plan, _) in enumerate(captures) for bucket in range(plan.bucket, plan.bucket + plan.buckets)}
-    buckets = max(common) + 1
-    exchanges = exchanges.where(F.col("bucket").isin([*common]))
-    told = [_Told(plan, pickle.dumps(parts.common, 5), parts.facts) for plan, parts in captures]
+    capture = {bucket: at for at, one in enumerate(captures) for bucket in range(one.bucket, one.bucket + one.buckets)}
+    buckets = max(capture) + 1
+    exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
+    # what is common is judged even where nobody has exchanges
+    nobody = exchanges.sparkSession.createDataFrame([(one.bucket, 0, _NONE) for one in captures], exchanges.schema)
 
     def judge(rows: Iterator[Row]) -> Iterator[Row]:
         for bucket, own in groupby(rows, itemgetter(0)):
-            yield from _judge(bucket, own, told[common[bucket]], lister)
+            yield from _judge(bucket, own, captures[capture[bucket]])
 
-    together = exchanges.select("bucket", "since", "data").repartitionById(buckets, F.col("bucket"))
+    together = exchanges.unionByName(nobody).repartitionById(buckets, F.col("bucket"))
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND).collect()
     found: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
     sessions, made = Counter[int](), defaultdict[int, list[Any]](list)
     for row in rows:
         if row.finding is None:
-            sessions[common[row.bucket]] += row.sessions
-            made[common[row.bucket]].append(pickle.loads(row.made))
+            sessions[capture[row.bucket]] += row.sessions
+            made[capture[row.bucket]].append(pickle.loads(row.made))
         else:
-            found[common[row.bucket]][row.bucket][bytes(row.finding)] += 1
+            found[capture[row.bucket]][row.bucket][bytes(row.finding)] += 1
     return [Found(once(found[at].values()), sessions[at], made[at]) for at in range(len(captures))]
 
 
-def _judge(bucket: int, rows: Iterator[Row], told: _Told, make: MakeLister | None) -> Iterator[Row]:
+def _judge(bucket: int, rows: Iterator[Row], told: Bucketed) -> Iterator[Row]:
     common: list[Placed] = pickle.loads(told.common)
-    lister = None if make is None else make(told.plan, told.facts, common)
+    lister = None if told.lister is None else told.lister(common)
     judging = Judging(common, Registry(), listed=lister is not None)
 
     def findings(told: Sequence[Told]) -> Iterator[Row]:

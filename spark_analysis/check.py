@@ -1,22 +1,21 @@
-"""The check: rows become steps, steps are screened, suspicious members go through kshark's analysis, bucket by bucket."""
+"""The check of tables: members who can have a finding are told by typed columns; their exchanges alone are read and judged, by buckets."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kshark.analysis import in_packet_order
 from kshark.model import Finding
 from kshark.output.notes import Notes
-from spark_analysis.buckets import once
-from spark_analysis.machine import FOUND, find
+from spark_analysis.buckets import Bucketed, judged
 from spark_analysis.screen import screened
-from spark_analysis.steps import BUCKET, TIME, gathered, steps_of
+from spark_analysis.suspects import common_of, connections_of, names_of_brokers, packed
 from spark_analysis.topics import topic_names
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from spark_analysis.tables import Tables
 
 
 @dataclass
@@ -37,42 +36,27 @@ class Checked:
         return {"sessions": self.sessions, "exchanges": self.exchanges, "gaps": self.gaps}
 
 
-def found_in(rows: DataFrame, buckets: int) -> DataFrame:
-    """What the analysis finds (FOUND): one shuffle brings each bucket together; screening and analysis happen there."""
-    steps = gathered(steps_of(rows, buckets), buckets)
-    return steps.transform(screened).sortWithinPartitions(*BUCKET, *TIME).mapInArrow(find, FOUND)
-
-
-def counted(rows: DataFrame) -> DataFrame:
-    """The number of exchanges and gaps of each capture."""
-    return (
-        rows.selectExpr(
-            "coalesce(exchanges.capture, weirds.capture) as capture",
-            "cast(exchanges is not null as int) as exchange",
-            "cast(coalesce(weirds.kind = 'gap', false) as int) as gap",
-        )
-        .where("capture is not null")
-        .groupBy("capture")
-        .sum("exchange", "gap")
-        .toDF("capture", "exchanges", "gaps")
-    )
-
-
-def check(rows: DataFrame, captures: list[str], buckets: int, *, named: bool = False) -> dict[str, Checked]:
-    """The findings of each capture. Only findings, counts and (if topics are to be `named`) names come to the driver."""
-    checked = {capture: Checked() for capture in captures}
-    for count in counted(rows).collect():
-        checked[count.capture].exchanges, checked[count.capture].gaps = count.exchanges, count.gaps
-    found: dict[str, dict[int, Counter[bytes]]] = {capture: defaultdict(Counter) for capture in captures}
-    for row in found_in(rows, buckets).collect():
-        if row.finding is not None:
-            found[row.capture][row.bucket][bytes(row.finding)] += 1
-        else:
-            checked[row.capture].sessions += row.sessions
-    for capture, by_bucket in found.items():
-        checked[capture].findings = in_packet_order(once(by_bucket.values()))
+def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False) -> dict[str, Checked]:
+    """The findings of each capture, with the names of their topics if these are to be `named`; `buckets` in all, one a capture at least."""
+    connections = connections_of(tables, captures)
+    each = max(1, buckets // max(1, len(captures)))
+    known = screened(tables, {})
+    exchanges = packed(tables["exchanges"], known.suspects, connections, each)
+    common = common_of(exchanges)
+    names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(common[of.number]).items()}
+    if names:
+        known, before = screened(tables, names), {*known.suspects}
+        if not before.issuperset(known.suspects):
+            exchanges = packed(tables["exchanges"], known.suspects, connections, each)
+    told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
+    found = judged(exchanges.where("bucket >= 0"), told)
+    counts = {row.capture: row["count"] for row in tables["exchanges"].groupBy("capture").count().collect()}
+    checked = {}
+    for name, one in zip(captures, found, strict=True):
+        sessions = one.sessions + known.clean.get(name, 0)
+        checked[name] = Checked(in_packet_order(one.findings), {}, sessions, counts.get(name, 0), connections[name].gaps)
     if named:
-        asked = {capture: {finding.topic_id for finding in one.findings if finding.topic_id} for capture, one in checked.items()}
-        for capture, topics in topic_names(rows, asked).items():
-            checked[capture].topics = topics
+        asked = {name: {finding.topic_id for finding in one.findings if finding.topic_id} for name, one in checked.items()}
+        for name, topics in topic_names(tables["exchanges"], asked).items():
+            checked[name].topics = topics
     return checked

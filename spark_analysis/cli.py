@@ -159,7 +159,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
-            return {**check(exported(spark, folder), names, cores_of(spark), named=args.format == "text")}
+            return {**check(exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text")}
     from dissectors.topics import NAMING_APIS
     from kshark.analysis import APIS
     from kshark.capture.paths import absolute

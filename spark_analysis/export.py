@@ -20,8 +20,8 @@ from kshark.model import Opened
 from kshark.output.manifest import Capture
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
-from kshark.parallel.sorting import Placed
 from kshark.pipeline import Options
+from kshark.tables.events import Placed
 from spark_analysis.buckets import Found
 from spark_analysis.large import analysed
 from spark_analysis.plan import Plan, Sizes

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshark.facts import Fact
 from kshark.output.units import size
 from kshark.pipeline import Options
-from spark_analysis.buckets import Found, MakeLister, judged
+from kshark.tables.events import Placed
+from spark_analysis.buckets import Bucketed, Found, Lister, judged
 from spark_analysis.plan import Plan, Sizes, planned
 from spark_analysis.rows import Fault
 from spark_analysis.session import cores_of
@@ -15,6 +19,10 @@ from spark_analysis.shares import MakeBeside, Parts, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: Makes who takes the sessions of a capture; he is told what its connections teach, and what is common to all buckets.
+MakeLister = Callable[[Plan, list[Fact], list[Placed]], Lister]
 
 
 class Analysed(NamedTuple):
@@ -51,8 +59,8 @@ def analysed(
     plans = planned(spark, captures, cores, sizes)
     known = [plan for plan in plans if isinstance(plan, Plan)]
     exchanges, parts = decoded(spark, known, options, cores, beside)
-    sound = [(plan, part) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
-    found = iter(judged(exchanges, sound, lister))
+    sound = [_bucketed(plan, part, lister) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
+    found = iter(judged(exchanges, sound))
     each = iter(parts)
     came: list[Analysed | Fault] = []
     for plan in plans:
@@ -62,3 +70,8 @@ def analysed(
             part = next(each)
             came.append(part if isinstance(part, Fault) else Analysed(plan, part, next(found)))
     return came
+
+
+def _bucketed(plan: Plan, parts: Parts, lister: MakeLister | None) -> Bucketed:
+    make = None if lister is None else partial(lister, plan, parts.facts)
+    return Bucketed(plan.bucket, plan.buckets, pickle.dumps(parts.common, 5), make)

@@ -27,27 +27,30 @@ from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
 from kshark.facts import Fact, Question
 from kshark.model import Event, Opened
 from kshark.output.parquet_findings import FindingRows
-from kshark.parallel.sorting import Placed
 from kshark.pipeline import Engine
 from kshark.registry import Registry
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
-from kshark.tables.events import Timeline
+from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
 from spark_analysis.export import grouped
 from spark_analysis.large import Analysed, analysed
 from spark_analysis.plan import Plan, Sizes
 from spark_analysis.rows import Batches, batch_of, read_all, results
 from spark_analysis.session import cores_of
-from spark_analysis.steps import TIME, in_time
-from spark_analysis.tables import NEEDED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_analysis.tables import Tables
+
 DEFAULT: Final = Sizes()
 #: A pickled Part for each capture.
 PARTS: Final = "capture string, part binary"
+#: The tables that tell what happened.
+_TOLD_BY: Final = ("exchanges", "flows", "weirds")
+#: The order of events, as kshark.tables.events.place_of has it.
+_TIME: Final = ("packet", "phase", "flow_packet", "place")
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
@@ -64,14 +67,29 @@ def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]]
     return [found[name] for name in captures]
 
 
-def parts_of_tables(rows: DataFrame, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
+def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
     """The part of each capture, from the rows of the tables that tell what happened."""
     known = asked(args)
-    gathered = in_time(rows).select("capture", *TIME, *NEEDED).repartition(max(1, min(tasks, len(captures))), "capture")
-    told = gathered.sortWithinPartitions("capture", *TIME).mapInArrow(_from_rows(captures, known), PARTS)
+    gathered = _in_time(tables).repartition(max(1, min(tasks, len(captures))), "capture")
+    told = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(captures, known), PARTS)
     found = {row.capture: pickle.loads(row.part) for row in told.collect()}
     # a capture in which nothing happened has no rows
     return [found.get(name) or Reporting(name, known).close(files) for name, files in captures.items()]
+
+
+def _in_time(tables: Tables) -> DataFrame:
+    """The rows, each in the column of its table, with their capture and what they are sorted by (_TIME)."""
+    from pyspark.sql import functions as F
+
+    first, position = F.substring_index("flow_id", ":", -1).cast("bigint"), F.coalesce("request_position", "response_position")
+    place = {"exchanges": (MESSAGES, position), "flows": (BEFORE, F.lit(-1)), "weirds": (BEFORE, F.coalesce("position", F.lit(-1)))}
+    rows = (
+        tables[name].select(
+            "capture", "packet", F.lit(phase).alias("phase"), first.alias("flow_packet"), at.alias("place"), F.struct("*").alias(name)
+        )
+        for name, (phase, at) in place.items()
+    )
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), rows)
 
 
 def asked(args: Namespace) -> Namespace:
@@ -170,7 +188,7 @@ class _Told:
     def page(self, rows: Iterable[dict[str, Any]]) -> None:
         events: list[Event] = []
         for row in rows:
-            for table in NEEDED:
+            for table in _TOLD_BY:
                 if row[table] is not None:
                     events += self._timeline.feed(table, row[table])
             weird = row["weirds"]

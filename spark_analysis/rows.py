@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 #: Rows with so many bytes of binary columns go out together.
 _BATCH_BYTES: Final = 8 << 20
 _BATCH_ROWS: Final = 2_000
+#: Rows that are taken out of a batch together.
+_AT_ONCE: Final = 64
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
 
@@ -87,8 +89,8 @@ def read_all(found: Sequence[Result | Fault]) -> list[Result]:
 
 def _rows(batches: Batches) -> Iterator[Row]:
     for batch in batches:
-        for at in range(batch.num_rows):  # not all at once: a batch may hold many megabytes
-            yield tuple(column[at].as_py() for column in batch.columns)
+        for at in range(0, batch.num_rows, _AT_ONCE):  # not all at once: a batch may hold many megabytes
+            yield from zip(*(column.to_pylist() for column in batch.slice(at, _AT_ONCE).columns), strict=True)
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:

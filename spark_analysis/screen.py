@@ -1,151 +1,195 @@
-"""Which members can have a finding at all: a superset, by window functions, so that the machine need not look at the others.
+"""Which members can have a finding at all: a superset, told by typed columns alone, so that nobody reads the others' exchanges.
 
-A member passes unseen only when each of its share sessions is as plain as can be: opened at most once and first, each request accepted with
-the epoch due, and at the end closed by -1, or still open when the capture ends; and when no rule's row names a trigger that holds, nor a
-condition on its requests. What is plain stands here, triggers and conditions come from the rows.
+A member passes unseen only when each of its share sessions is as plain as can be: on one connection, opened at most once and first, each
+request accepted with the epoch due, and at the end closed by -1, or still open when the capture ends; and when no rule's row names a
+trigger that holds, nor a condition on its requests. What is plain stands here, triggers and conditions come from the rows. A row of
+`share_requests` knows the epoch before it: rows are counted where they lie, and only sums are shuffled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshark.analysis import RULES
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules import BOOK
-from kshark.analysis.steps import LAST_EPOCH
-from kshark.api_keys import SHARE_FETCH
-from spark_analysis.bodies import broken, request_type, ruled_apis
-from spark_analysis.steps import BUCKET, MEMBER, TIME
+from kshark.analysis.steps import LEAVING
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.conditions import Condition
+from kshark.conditions import F as Field
+from kshark.conditions.partial import widened
+from kshark.tables.share import ONLY_LISTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-#: What the screen itself reads of a share request's body.
-_SHARE_REQUEST: Final = """
-    share_session_epoch int,
-    topics array<struct<topic_id: string, partitions: array<struct<
-        partition_index: int, acknowledgement_batches: array<struct<first_offset: bigint>>>>>>,
-    forgotten_topics_data array<struct<topic_id: string>>
-"""
+    from spark_analysis.tables import Tables
+
+_SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
+#: Fields of a share request, by columns of its row; fields of any request, and of any answer, in `exchanges`.
+_ASKED: Final = {
+    "share_session_epoch": "epoch", "group_id": "group_id", "member_id": "member_id", "max_wait_ms": "max_wait_ms",
+    "max_records": "max_records", "is_renew_ack": "renew", "only_lists": "only_lists",
+}  # fmt: skip
+_ASKED_ANYWHERE: Final = {"group_id": "group_id", "member_id": "member_id"}
+_ANSWERED: Final = {"error_code": "error_code"}
+#: What columns say that are no fields.
+_KNOWN: Final[Mapping[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").is_true()}
 
 
-def screened(steps: DataFrame) -> DataFrame:
-    """The steps of members that can have a finding, and what is common to all; of the others one row per session, `clean`, to be
-    counted."""
+class Screened(NamedTuple):
+    """`suspects`: keys of members (`member_key`) whose exchanges have to be read; `clean`: by capture, the sessions of all others."""
+
+    suspects: list[int]
+    clean: dict[str, int]
+
+
+def screened(tables: Tables, names: Mapping[tuple[str, str], str]) -> Screened:
+    """`names`: of brokers with several addresses, by capture and address the one that stands for all."""
+    sessions = tables["share_requests"].transform(lives).transform(sessions_of, with_one_name(tables["flows"], names))
+    told = sessions.unionByName(others(tables)).transform(members)
+    suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
+    clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
+    rows = told.groupBy("capture").agg(suspect.alias("suspects"), clean.alias("clean")).collect()
+    return Screened([key for row in rows for key in row.suspects], {row.capture: row.clean for row in rows})
+
+
+def member_key() -> Column:
+    """A number for a member of a capture; where two have the same, both are suspicious or none."""
+    return F.xxhash64("capture", *BOOK.bucket)
+
+
+def lives(requests: DataFrame) -> DataFrame:
+    """What members did on each of their connections, a row each. `odd`: a plain session has no such request."""
+    epoch, previous, error = F.col("epoch"), F.col("previous_epoch"), F.col("error_code")
+    unanswered = F.col("outcome") == "unanswered"
+    odd = (
+        epoch < -1,
+        (error.isNull() & ~unanswered) | (error != 0),
+        (epoch == 0) & (previous.isNotNull() | (F.col("api_key") != SHARE_FETCH)),
+        (epoch > 0) & (epoch != previous.cast("bigint") + 1),
+        previous < 0,
+        (epoch == -1) & unanswered,
+        _broken(_SHARE, _ASKED),
+    )
+    api_key = F.when(F.col("api") == "ShareFetch", SHARE_FETCH).otherwise(SHARE_ACKNOWLEDGE)
     return (
-        judged(steps)
-        .where("kind = 'common' or suspicious or clean")
-        .withColumn("exchanges", F.when(~F.col("clean"), F.col("exchanges")))
-        .select(*BUCKET, *TIME, "clean", "exchanges", "flows", "weirds")
+        requests.where("epoch is not null")
+        .withColumn("api_key", api_key)
+        .transform(_with_fields, _ASKED)
+        .withColumns({"member": member_key(), "odd": _any_of(odd), "unanswered": unanswered})
+        .groupBy("flow_id", "member")
+        .agg(
+            F.max("odd").alias("odd"),
+            F.count_if(previous.isNull()).alias("firsts"),
+            F.max(epoch == 0).alias("opened"),
+            F.max(epoch == -1).alias("closed"),
+            F.max("epoch").alias("last"),
+            F.count_if("unanswered").alias("unanswered"),
+            F.max(F.when(F.col("unanswered"), epoch)).alias("waiting"),
+            F.max(F.size("forgotten") > 0).alias("forgotten"),
+            F.max("repeats").alias("repeats"),
+            F.max("acknowledges_new").alias("acknowledges_new"),
+        )
     )
 
 
-def judged(steps: DataFrame) -> DataFrame:
-    """Every step, with what makes its member suspicious."""
+def with_one_name(flows: DataFrame, names: Mapping[tuple[str, str], str]) -> DataFrame:
+    """Connections, each with its broker's address, or the one that stands for all of them."""
+    if not names:
+        return flows
+    rows = [(*address, name) for address, name in names.items()]
+    known = F.broadcast(flows.sparkSession.createDataFrame(rows, "capture string, broker string, name string"))
+    return flows.join(known, ["capture", "broker"], "left").withColumn("broker", F.coalesce("name", "broker"))
+
+
+def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
+    """Sessions, `suspicious` or not, and whether they were `open` when the capture ended."""
+    client_left = _any_of([F.col("half_closed_by") == "client", F.col("closed_by") == "client"])
+    known = flows.select("capture", "flow_id", "broker", client_left.alias("client_left"))
+    waits_longer = (F.col("waiting") < F.col("last")) | F.col("closed") | (F.col("unanswered") > 1)
+    suspicious = (
+        F.col("odd"),
+        (F.col("unanswered") > 0) & waits_longer,
+        ~F.col("closed") & F.col("client_left"),
+        *(F.expr(trigger.sql) for trigger in BOOK.triggers),
+    )
+    flags = ("odd", "opened", "closed", "forgotten", "repeats", "acknowledges_new", "client_left")
+    most = [F.max(name).alias(name) for name in (*flags, "last", "waiting")]
+    summed = [F.sum(name).alias(name) for name in ("firsts", "unanswered")]
     return (
-        steps.transform(with_request)
-        .transform(with_broken)
-        .transform(with_due_epoch)
-        .transform(with_odd_requests)
-        .transform(with_suspicion)
+        lives.join(known, "flow_id")
+        .groupBy("capture", "member", "broker")
+        .agg(*most, *summed)
+        .withColumn("elsewhere", F.col("firsts") > 1)
+        .withColumn("acknowledges_alone", F.col("opened") & F.col("acknowledges_new"))
+        .select(*_told(sessions=F.lit(1), suspicious=_any_of(suspicious), open=~F.col("closed")))
     )
 
 
-def with_request(steps: DataFrame) -> DataFrame:
-    """Adds of a share request: its `epoch`, the partitions `listed`, those of them `acknowledged`, whether any are `forgotten`, and whether
-    one is listed twice (`repeats`)."""
-    share = F.when(F.col("kind") == "share", F.from_json("exchanges.request_json", _SHARE_REQUEST))
-    pairs = (
-        "flatten(transform(body.topics, t -> transform(t.partitions, p -> "
-        "struct(concat_ws(':', t.topic_id, p.partition_index) as name, size(p.acknowledgement_batches) > 0 as acknowledged))))"
-    )
-    return (
-        steps.withColumn("body", share)
-        .withColumn("pairs", F.expr(pairs))
-        .withColumn("epoch", F.col("body.share_session_epoch"))
-        .withColumn("listed", F.expr("coalesce(transform(pairs, p -> p.name), array())"))
-        .withColumn("acknowledged", F.expr("coalesce(transform(filter(pairs, p -> p.acknowledged), p -> p.name), array())"))
-        .withColumn("forgotten", F.size("body.forgotten_topics_data") > 0)
-        .withColumn("repeats", F.size("listed") != F.size(F.array_distinct("listed")))
-        .drop("body", "pairs")
-    )
-
-
-def with_broken(steps: DataFrame) -> DataFrame:
-    """Adds `broken`: a condition of a rule of one exchange holds for the request."""
-    conditions = []
-    for api_key in sorted(ruled_apis()):
-        column = f"request_{api_key}"
-        body = F.from_json("exchanges.request_json", request_type(api_key))
-        steps = steps.withColumn(column, F.when(F.col("exchanges.api_key") == api_key, body))
-        conditions.append(F.col(column).isNotNull() & F.expr(broken(RULES, api_key, column, "exchanges.api_version")))
-    columns = [f"request_{api_key}" for api_key in ruled_apis()]
-    return steps.withColumn("broken", reduce(or_, conditions, F.lit(False))).drop(*columns)
-
-
-def with_due_epoch(steps: DataFrame) -> DataFrame:
-    """Adds `due`: the epoch that a simple session sends next (null before its first request); `opening`: the partitions of its first
-    request if that opened it; whether this is its `first` or `last` request seen, and on another connection than the one before
-    (`elsewhere`).
-    """
-    session = Window.partitionBy(*MEMBER, "broker").orderBy(*TIME)
-    so_far = session.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    last = F.lag("epoch").over(session)
-    return (
-        steps.withColumn("first", F.row_number().over(session) == 1)
-        .withColumn("last", F.lead("kind").over(session).isNull())
-        .withColumn("due", F.when(last == LAST_EPOCH, F.lit(1)).when(last >= 0, last + 1))
-        .withColumn("opening", F.first(F.when(F.col("epoch") == 0, F.col("listed"))).over(so_far))
-        .withColumn("elsewhere", F.lag("flow_packet").over(session) != F.col("flow_packet"))
-    )
-
-
-def with_odd_requests(steps: DataFrame) -> DataFrame:
-    """Adds `odd`: a plain session has no such request, or a rule may have something to say of it; `open`: a session's last request, which
-    did not close it; `leave`: a heartbeat by which the member left the group."""
-    epoch, error, first, last = F.col("epoch"), F.col("exchanges.error_code"), F.col("first"), F.col("last")
-    fetch = F.col("exchanges.api_key") == SHARE_FETCH
-    waits = last & (F.col("exchanges.outcome") == "unanswered")
-    fetched = F.when(first & (epoch == 0), F.array().cast("array<string>")).otherwise(F.col("opening"))
-    not_plain = (
-        epoch.isNull() | (epoch < -1),
-        (error.isNull() & ~waits) | (error != 0),
-        (epoch == 0) & ~(first & fetch),
-        (epoch > 0) & ~first & (F.col("due").isNull() | (epoch != F.col("due"))),
-        (epoch == -1) & (waits | ~last),
-        last & (epoch != -1) & F.col("client_left"),
-    )
-    alone = fetch & (F.size(F.array_except("acknowledged", fetched)) > 0)
-    steps = steps.withColumn("acknowledges_alone", alone)
-    odd = (*not_plain, *(F.expr(trigger.sql) for trigger in BOOK.triggers))
-    judged = F.col("exchanges.api_key").isin(*_unscreened()) if _unscreened() else F.lit(False)
-    return (
-        steps.withColumn("odd", (F.col("kind") == "share") & reduce(or_, (F.coalesce(each, F.lit(False)) for each in odd)))
-        .withColumn("odd", F.col("odd") | F.col("broken") | F.coalesce(judged, F.lit(False)))
-        .withColumn("open", (F.col("kind") == "share") & last & (epoch != -1))
-        .withColumn("leave", (F.col("kind") == "heartbeat") & (F.get_json_object("exchanges.request_json", "$.member_epoch") == "-1"))
-    )
-
-
-def _unscreened() -> frozenset[int]:
-    """APIs that a machine without a screen of its own looks at: whoever speaks them is suspicious."""
+def others(tables: Tables) -> DataFrame:
+    """The same of members for other reasons: they left the group; a request of theirs could not be read, or breaks a rule by itself; or a
+    machine that has no screen looks at it."""
+    exchanges, requests, heartbeats = tables["exchanges"], tables["share_requests"], tables["heartbeats"]
     machines = [machine for machine in BOOK.machines if machine is not SESSION]
-    return frozenset().union(*(machine.apis for machine in machines))
-
-
-def with_suspicion(steps: DataFrame) -> DataFrame:
-    """Adds `suspicious`: anything odd about any of the member's sessions, or it left with one open; `clean`: the first request of a
-    session that is not suspicious.
-    """
-    member = Window.partitionBy(*BUCKET, "group_id", "member_id")
-    odd, is_open, leave = (F.coalesce(F.max(column).over(member), F.lit(False)) for column in ("odd", "open", "leave"))
-    return (
-        steps.withColumn("suspicious", odd | (is_open & leave))
-        .withColumn("suspicious", F.col("suspicious") & (F.col("kind") != "common"))
-        .withColumn("clean", (F.col("kind") == "share") & F.col("first") & ~F.col("suspicious"))
+    unscreened = frozenset[int]().union(*(machine.apis for machine in machines))
+    ruled = frozenset(api_key for rule in BOOK.of_exchanges for api_key in rule.apis if api_key not in _SHARE)
+    broken = F.col("api_key").isin(*unscreened) | _broken(ruled, _ASKED_ANYWHERE)
+    left = heartbeats.where((F.col("group_type") == "share") & (F.col("member_epoch") == LEAVING))
+    suspicious = _told(member_key(), suspicious=F.lit(True))
+    asked = exchanges.where(F.col("api_key").isin(*ruled, *unscreened)).transform(_with_fields, _ASKED_ANYWHERE)
+    rows = (
+        asked.where(broken).select(*suspicious),
+        requests.where("epoch is null").select(*suspicious),
+        left.select(*_told(member_key(), left=F.lit(True))),
     )
+    return reduce(lambda one, two: one.unionByName(two), rows)
+
+
+def members(told: DataFrame) -> DataFrame:
+    """Members, each with the number of his sessions, and whether anything about any of them is suspicious, or he left with one open."""
+    flags = [F.max(name).alias(name) for name in ("suspicious", "open", "left")]
+    return (
+        told.groupBy("capture", "member")
+        .agg(F.sum("sessions").alias("sessions"), *flags)
+        .withColumn("suspicious", F.col("suspicious") | (F.col("open") & F.col("left")))
+    )
+
+
+def _told(key: Column | str = "member", **told: Column) -> list[Column]:
+    """The columns of what is told of members: zero and false but for what is given."""
+    none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False), "left": F.lit(False)}
+    member = F.col(key) if isinstance(key, str) else key
+    return [F.col("capture"), member.alias("member"), *(column.alias(name) for name, column in (none | told).items())]
+
+
+def _any_of(columns: Iterable[Column]) -> Column:
+    """Whether one of them is true."""
+    return reduce(or_, (F.coalesce(column, F.lit(False)) for column in columns), F.lit(False))
+
+
+# -- rules of one exchange
+
+
+def _with_fields(rows: DataFrame, asked: Mapping[str, str]) -> DataFrame:
+    """Adds `asked` and `answered`: of both bodies the fields that columns have."""
+    bodies = {"asked": asked, "answered": _ANSWERED}
+    return rows.withColumns({body: F.struct(*(F.col(name).alias(field) for field, name in of.items())) for body, of in bodies.items()})
+
+
+def _broken(apis: Collection[int], asked: Mapping[str, str]) -> Column:
+    """Whether a request may break such a rule and its answer show it, as far as the columns tell that have fields of theirs."""
+    return _any_of(
+        (F.col("api_key") == api_key) & _may_hold("asked", rule.when, asked) & _may_hold("answered", rule.answer, _ANSWERED)
+        for rule in BOOK.of_exchanges
+        for api_key in rule.apis
+        if api_key in apis
+    )
+
+
+def _may_hold(body: str, condition: Condition | None, fields: Mapping[str, str]) -> Column:
+    return F.lit(True) if condition is None else F.expr(widened(condition, fields, _KNOWN).sql(body, "api_version"))

@@ -26,8 +26,9 @@ from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
 from kshark.parallel.decoding import Beside, Decoded, Decoding
 from kshark.parallel.segments import Piece, shared_out
-from kshark.parallel.sorting import Packed, Placed, numbered
+from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
+from kshark.tables.events import Placed
 from spark_analysis.plan import Plan, tasks_for
 from spark_analysis.rows import Fault, Row, by_row
 
@@ -48,8 +49,6 @@ _TOLD: Final = -1
 _ROWS_OF_RANGE: Final = 1 << 32
 #: Facts that are new to somebody come to an end: each round some are known that were not.
 _ROUNDS: Final = 20
-#: A list of no exchanges, packed.
-_NONE: Final = b"\x90"
 
 
 class Said(NamedTuple):
@@ -236,8 +235,6 @@ def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options
         for bucket, since, exchanges in found:
             yield share, plan.bucket + bucket, since, exchanges
 
-    if share == plan.share:
-        yield share, plan.bucket, 0, _NONE  # what is common is judged even where nobody has exchanges
     for _, _, segments, columns, payload in rows:
         if segments == _SAID:
             yield share, _TOLD, 0, columns

@@ -1,8 +1,8 @@
-"""Rows of an export's tables as one DataFrame: each holds a row of one table, in the column of its name; the other columns are null."""
+"""An export's tables as DataFrames."""
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,23 +12,17 @@ from kshark.tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The tables that the analysis needs.
-NEEDED: Final = ("exchanges", "flows", "weirds")
+    #: By name.
+    Tables = Mapping[str, DataFrame]
+
+#: The tables that a check or a report may ask for.
+READ: Final = ("exchanges", "share_requests", "heartbeats", "flows", "weirds")
 
 
-def struct_of(table: str) -> str:
-    """A row of a table as a type of Spark SQL."""
-    return f"struct<{', '.join(f'{column.name}: {column.type}' for column in TABLES[table].columns)}>"
-
-
-def exported(spark: SparkSession, folder: Path) -> DataFrame:
+def exported(spark: SparkSession, folder: Path) -> Tables:
     """The rows of an export: those of the files that its manifest lists."""
-    from pyspark.sql import functions as F
-
-    frames, tables = [], read_manifest(folder).tables
-    for name in NEEDED:
-        files = [str(folder.absolute() / file.path) for file in tables[name].files]
-        table = spark.read.schema(TABLES[name].ddl).parquet(*files)
-        columns = [F.struct("*") if other == name else F.lit(None) for other in NEEDED]
-        frames.append(table.select(*(column.cast(struct_of(other)).alias(other) for column, other in zip(columns, NEEDED, strict=True))))
-    return reduce(lambda one, two: one.unionByName(two), frames)
+    tables = read_manifest(folder).tables
+    return {
+        name: spark.read.schema(TABLES[name].ddl).parquet(*(str(folder.absolute() / file.path) for file in tables[name].files))
+        for name in READ
+    }

@@ -1,13 +1,17 @@
-"""What is left of a condition when some fields are known: branches that can no longer hold, or fail, fall away."""
+"""What is left of a condition when some fields are known: branches that can no longer hold, or fail, fall away.
+
+And what can be said where only some fields are to be had at all: more rows may hold to that, none less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 from kshark.conditions.condition import ALWAYS, NEVER, And, Condition, Not, Or, Test
+from kshark.conditions.versions import ByVersion
 
 
 def settled(condition: Condition, known: Mapping[str, Any]) -> Condition:
@@ -25,6 +29,20 @@ def settled(condition: Condition, known: Mapping[str, Any]) -> Condition:
     if not condition.fields() <= known.keys():
         return condition
     return ALWAYS if _compiled(condition)(SimpleNamespace(**known)) else NEVER
+
+
+def widened(condition: Condition, has: Collection[str], known: Mapping[Condition, Condition]) -> Condition:
+    """What can be asked of rows that have these fields alone; it holds wherever the condition does. `known`: parts, in such rows' words."""
+    if condition in known:
+        return known[condition]
+    match condition:
+        case And() | Or() | ByVersion():
+            return condition.mapped(lambda part: widened(part, has, known))
+        case Not(item):
+            part = widened(item, has, known)
+            is_exact = not any(leaf is ALWAYS or isinstance(leaf, ByVersion) for leaf in leaves(part))
+            return Not(part) if is_exact else ALWAYS
+    return condition if condition.fields().issubset(has) else ALWAYS
 
 
 @lru_cache(1024)

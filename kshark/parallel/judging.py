@@ -11,9 +11,8 @@ from msgspec import UNSET
 from kshark.analysis import Analyzer, Told
 from kshark.codec.shapes import shape_of
 from kshark.model import Exchange, Flow, Message, Opened
-from kshark.parallel.sorting import Place, Placed
 from kshark.registry import Registry
-from kshark.tables.events import or_unset
+from kshark.tables.events import Place, Placed, or_unset
 
 _END = 1 << 62
 

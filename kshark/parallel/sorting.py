@@ -21,7 +21,8 @@ from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
 from kshark.records import RecordsField
-from kshark.tables.events import AFTER, BEFORE, MESSAGES, body_of
+from kshark.tables.bodies import as_fields
+from kshark.tables.events import AFTER, BEFORE, MESSAGES, Place, Placed
 
 _KEY: Final = BOOK.bucket
 #: Exchanges that are packed together.
@@ -35,11 +36,6 @@ _answered: Final = attrgetter("packet", "packets", "time_ns", "latency_ns", "siz
 _PACKED: Final = msgspec.msgpack.Encoder(enc_hook=lambda _: None)  # UNSET
 _JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
 
-#: Where an event stands in the time line: packet; BEFORE to AFTER; first packet of the connection, -1 without one; how many events of its
-#: share came before it. Shares that were decoded apart are put in order again by it.
-Place = tuple[int, int, int, int]
-Placed = tuple[Place, Event]
-
 
 class Packed(NamedTuple):
     """Exchanges of a bucket, and the packet before which none of their events lies."""
@@ -49,8 +45,44 @@ class Packed(NamedTuple):
     exchanges: bytes
 
 
+class Buckets:
+    """Packs exchanges by the bucket of their member."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+        self._held: dict[int, list[tuple[Any, ...]]] = {}
+
+    def add(self, asked: Place, place: Place, exchange: Exchange) -> None:
+        """An exchange with a request that can be read: where that stands, and where the exchange does."""
+        request, response = exchange.request, exchange.response
+        assert request is not None
+        answer = None if response is None else _answered(response)
+        row = (asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
+        self._held.setdefault(self._bucket(request), []).append(row)
+
+    def full(self) -> Iterator[Packed]:
+        """Those of which there are many."""
+        for bucket in [bucket for bucket, held in self._held.items() if len(held) >= _TOGETHER]:
+            yield self._pack(bucket)
+
+    def rest(self) -> Iterator[Packed]:
+        for bucket in [*self._held]:
+            yield self._pack(bucket)
+
+    def _bucket(self, request: Message) -> int:
+        """By what the keys of all machines have in common; the same in every process."""
+        key = repr([getattr(request.body, column, None) for column in _KEY])
+        return zlib.crc32(key.encode(errors="surrogatepass")) % self._buckets
+
+    def _pack(self, bucket: int) -> Packed:
+        held = self._held.pop(bucket)
+        return Packed(bucket, min(row[0][0] for row in held), _PACKED.encode(held))
+
+
 class Sorter:
     """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers.
+
+    The last number of a place is how many events of the share came before: shares that were decoded apart are put in order again by it.
 
     `opened`: record batches may be open in bodies. The analysis reads none, and they stay here.
     """
@@ -58,11 +90,10 @@ class Sorter:
     def __init__(self, buckets: int, *, opened: bool = False) -> None:
         self.common: list[Placed] = []
         self.exchanges = self.gaps = 0
-        self._buckets = buckets
+        self._buckets = Buckets(buckets)
         self._with_records = opened
         self._count = 0
         self._latest = (0, BEFORE, -1)
-        self._held: dict[int, list[tuple[Any, ...]]] = {}
         #: By id(): where requests stand that the analysis reads.
         self._asked: dict[int, Place] = {}
         #: By connection: its first packet, its last request with its number, and whether one was answered.
@@ -89,12 +120,10 @@ class Sorter:
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
         self._count += len(events)
-        for bucket in [bucket for bucket, held in self._held.items() if len(held) >= _TOGETHER]:
-            yield self._pack(bucket)
+        yield from self._buckets.full()
 
     def close(self) -> Iterator[Packed]:
-        for bucket in [*self._held]:
-            yield self._pack(bucket)
+        yield from self._buckets.rest()
 
     def _place(self, packet: int, phase: int, first_packet: int, at: int) -> Place:
         """The place of the share's event number `at`, which is behind the places of those before it."""
@@ -128,21 +157,18 @@ class Sorter:
         place = self._place(exchange.packet, phase, flow.first_packet, at)
         if request is None:
             self._sign_of_last(flow.id)
-            self.common.append((place, _of(exchange, None, None if response is None else _sign(response))))
-            return
-        if response is not None:
+        elif response is not None:
             self._alive.add(flow.id)
-        if request.api_key in _BRIEF and response is not None:
-            self.common.append((place, _of(exchange, _brief(request), _brief(response))))
-        elif asked is not None and _is_unreadable(request):
-            self.common += ((asked, _as_fields(request)), (place, _of(exchange, _as_fields(request), _as_fields(response))))
-        else:
-            if is_sign:
-                self.common.append((place, _of(exchange, _sign(request), _sign(response))))
-            if asked is not None and request.api_key not in _BRIEF:
-                answer = None if response is None else _answered(_closed(response) if self._with_records else response)
-                row = (asked, place, flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
-                self._held.setdefault(self._bucket(request), []).append(row)
+        common = of_all(asked, place, exchange)
+        if common is not None:
+            self.common += common
+            return
+        if is_sign:
+            self.common.append((place, _of(exchange, _sign(request), _sign(response))))
+        if asked is not None:
+            if self._with_records and response is not None:
+                exchange = _of(exchange, request, _closed(response))
+            self._buckets.add(asked, place, exchange)
 
     def _closed(self, at: int, closed: Closed) -> None:
         flow = closed.flow
@@ -158,16 +184,17 @@ class Sorter:
             at, message = last
             self.common.append(((message.packet, MESSAGES, self._first[flow], at), _sign(message)))
 
-    # -- buckets
 
-    def _bucket(self, request: Message) -> int:
-        """By what the keys of all machines have in common; the same in every process."""
-        key = repr([getattr(request.body, column, None) for column in _KEY])
-        return zlib.crc32(key.encode(errors="surrogatepass")) % self._buckets
-
-    def _pack(self, bucket: int) -> Packed:
-        held = self._held.pop(bucket)
-        return Packed(bucket, min(row[0][0] for row in held), _PACKED.encode(held))
+def of_all(asked: Place | None, place: Place, exchange: Exchange) -> list[Placed] | None:
+    """What every bucket is told of an exchange; None: it concerns its own member alone. `asked`: where a request stands that is read."""
+    request, response = exchange.request, exchange.response
+    if request is None:
+        return [(place, _of(exchange, None, _sign(response)))]
+    if request.api_key in _BRIEF:
+        return [] if response is None else [(place, _of(exchange, _brief(request), _brief(response)))]
+    if asked is not None and _is_unreadable(request):
+        return [(asked, _as_fields(request)), (place, _of(exchange, _as_fields(request), _as_fields(response)))]
+    return None
 
 
 def _brokers(body: Any) -> dict[str, Any]:
@@ -215,7 +242,7 @@ def _as_fields(message: Message | None) -> Any:
     """A message that goes to every bucket as it is."""
     if message is None or message.body is None or message.body is UNSET:
         return message and replace(message)
-    return replace(message, body=body_of(_JSON.encode(message.body).decode()))
+    return replace(message, body=as_fields(_JSON.encode(message.body).decode()))
 
 
 def _closed(answer: Message) -> Message:
@@ -296,6 +323,6 @@ def _without_repeated(common: list[Placed]) -> list[Placed]:
                 if answer.broker in offering:
                     continue
                 offering.add(answer.broker)
-            answer.body = body_of(answer.body)
+            answer.body = as_fields(answer.body)
         kept.append(placed)
     return kept

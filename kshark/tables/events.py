@@ -1,23 +1,26 @@
 """Rows back to events: the tables alone tell the analysis what the packets told it.
 
 `exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time line's order.
-Not kept in rows is what no rule needs: records; fields of bytes stay base64.
+Not kept in rows is what no rule needs: records.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
+from kshark.tables.bodies import Bodies
 
 RowMap = Mapping[str, Any]
 #: Where an event stands: packet, BEFORE to AFTER, first packet of its flow, place among the flow's events.
 Place = tuple[int, int, int, int]
+Placed = tuple[Place, Event]
+#: Packet, and place among the flow's events.
+Ending = tuple[int, int]
 
 #: Of what happens with one packet, on any connection: what is told before its messages, these, and the ends of connections.
 BEFORE: Final = 0
@@ -26,23 +29,6 @@ AFTER: Final = 2
 
 _FIRST: Final = -1
 _LAST: Final = 1 << 62
-
-
-class Fields:
-    """A body from JSON: its fields as attributes, UNSET if absent."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.__dict__ = fields
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return UNSET
-
-
-def body_of(text: str | None) -> Any:
-    """A body as `exchanges` holds it; None if it was not read."""
-    return None if text is None else json.loads(text, object_hook=Fields)
 
 
 def place_of(table: str, row: RowMap) -> Place:
@@ -81,15 +67,14 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 class Timeline:
     """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are held.
 
-    Flows are numbered as they come. `signs`: for users that give only some exchanges: a flow's first and last request and first answer,
-    and the last request before an answer without request, are told as messages without body, so that it is known that they were there.
+    Flows are numbered as they come.
     """
 
-    def __init__(self, *, signs: bool = False) -> None:
-        self._signs = signs
-        #: By first packet: the connections that are open, and where their ends begin (packet, place among the flow's events).
+    def __init__(self) -> None:
+        self._bodies = Bodies()
+        #: By first packet: the connections that are open, and where their ends begin.
         self._flows: dict[int, Flow] = {}
-        self._ends: dict[int, tuple[int, int]] = {}
+        self._ends: dict[int, Ending] = {}
         self._numbered = 0
         self._to_come: list[tuple[Place, int, Event]] = []
         self._count = 0
@@ -104,14 +89,14 @@ class Timeline:
         elif first in self._flows:
             flow = self._flows[first]
             if table == "exchanges":
-                self._exchange(row, flow)
+                self._add(*of_exchange(row, messages_of(row, flow, self._bodies), flow, self._ends[first]))
             elif row["kind"] == "gap":
-                self._add(place, gap_of(row, flow))
+                self._add((place, gap_of(row, flow)))
             elif row["kind"] == "event":
                 phase = AFTER if (packet, position) > self._ends[first] else MESSAGES if row["stage"] == "exchange" else BEFORE
-                self._add((packet, phase, first, position), weird_of(row, flow))
+                self._add(((packet, phase, first, position), weird_of(row, flow)))
         elif first < 0 and table == "weirds":
-            self._add(place, weird_of(row, None))
+            self._add((place, weird_of(row, None)))
 
     def close(self) -> Iterator[Event]:
         yield from self._until((_LAST, AFTER, _LAST, _LAST))
@@ -123,45 +108,66 @@ class Timeline:
                 del self._flows[event.flow.first_packet], self._ends[event.flow.first_packet]
             yield event
 
-    def _add(self, place: Place, event: Event) -> None:
-        self._count += 1
-        heapq.heappush(self._to_come, (place, self._count, event))
+    def _add(self, *events: Placed) -> None:
+        for place, event in events:
+            self._count += 1
+            heapq.heappush(self._to_come, (place, self._count, event))
 
     def _open(self, row: RowMap) -> None:
-        first = row["packet"]
-        flow = self._flows[first] = flow_of(self._numbered, row)
-        ends_at_once = row["half_closed_packet"] == row["closed_packet"]
-        self._ends[first] = row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
+        flow = self._flows[row["packet"]] = flow_of(self._numbered, row)
+        self._ends[row["packet"]] = ending_of(row)
         self._numbered += 1
-        self._add((first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"]))
-        if row["half_closed_packet"] is not None:
-            half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-            self._add((half.packet, AFTER, first, row["half_closed_position"]), half)
-        closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
-        self._add((closed.packet, AFTER, first, _LAST), closed)
-        if self._signs:
-            for packet in (row["first_request_packet"], row["last_request_packet"]):
-                if packet is not None:
-                    self._add((packet, MESSAGES, first, _FIRST), sign_of(flow, "request", packet))
-            answer = row["first_response_packet"]
-            if answer is not None:
-                signs = sign_of(flow, "request", answer), sign_of(flow, "response", answer)
-                self._add((answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow, answer))
+        self._add(*of_flow(row, flow))
 
-    def _exchange(self, row: RowMap, flow: Flow) -> None:
-        request, response = messages_of(row, flow)
-        first = flow.first_packet
-        end, after = row["given_up_packet"], row["after_request_packet"]
-        if self._signs and after is not None and response is not None:
-            self._add((response.packet, MESSAGES, first, row["response_position"] - 1), sign_of(flow, "request", after))
-        if request is not None:
-            self._add((request.packet, MESSAGES, first, row["request_position"]), request)
-            end = request.packet if end is None else end
-        if response is not None:
-            self._add((response.packet, MESSAGES, first, row["response_position"]), response)
-            end = response.packet
-        phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > self._ends[first] else MESSAGES
-        self._add((end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end))
+
+def of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
+    """A connection's beginning and ends."""
+    first = row["packet"]
+    yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
+    if row["half_closed_packet"] is not None:
+        half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
+        yield (half.packet, AFTER, first, row["half_closed_position"]), half
+    closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
+    yield (closed.packet, AFTER, first, _LAST), closed
+
+
+def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
+    """For users that give only some exchanges: signs of a connection's first and last request and first answer."""
+    first = row["packet"]
+    for packet in (row["first_request_packet"], row["last_request_packet"]):
+        if packet is not None:
+            yield (packet, MESSAGES, first, _FIRST), sign_of(flow, "request", packet)
+    answer = row["first_response_packet"]
+    if answer is not None:
+        signs = sign_of(flow, "request", answer), sign_of(flow, "response", answer)
+        yield (answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow, answer)
+
+
+def ending_of(row: RowMap) -> Ending:
+    """Where the ends of a `flows` row begin: what lies behind in the same packet comes with them."""
+    ends_at_once = row["half_closed_packet"] == row["closed_packet"]
+    return row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
+
+
+def of_exchange(row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, ending: Ending) -> Iterator[Placed]:
+    """The messages, and the exchange behind them."""
+    request, response = messages
+    first, end = flow.first_packet, row["given_up_packet"]
+    if request is not None:
+        yield (request.packet, MESSAGES, first, row["request_position"]), request
+        end = request.packet if end is None else end
+    if response is not None:
+        yield (response.packet, MESSAGES, first, row["response_position"]), response
+        end = response.packet
+    phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > ending else MESSAGES
+    yield (end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
+
+
+def sign_before_orphan(row: RowMap, flow: Flow) -> Iterator[Placed]:
+    """For users that give only some exchanges: a sign of the last request before an answer to none."""
+    if row["after_request_packet"] is not None:
+        place = (row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
+        yield place, sign_of(flow, "request", row["after_request_packet"])
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
@@ -183,14 +189,14 @@ def flow_of(number: int, row: RowMap) -> Flow:
     )
 
 
-def messages_of(row: RowMap, flow: Flow) -> tuple[Message | None, Message | None]:
+def messages_of(row: RowMap, flow: Flow, bodies: Bodies) -> tuple[Message | None, Message | None]:
     """Request and response of an `exchanges` row."""
-    request = _message(row, flow, "request") if row["request_packet"] is not None else None
-    response = _message(row, flow, "response") if row["response_packet"] is not None else None
+    request = _message(row, flow, bodies, "request") if row["request_packet"] is not None else None
+    response = _message(row, flow, bodies, "response") if row["response_packet"] is not None else None
     return request, response
 
 
-def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
+def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
     packet, first = row[f"{kind}_packet"], row[f"{kind}_first_packet"]
     weird = row[f"{kind}_weird"]
     answers = kind == "response" and row["request_packet"] is not None
@@ -210,7 +216,7 @@ def _message(row: RowMap, flow: Flow, kind: Any) -> Message:
         request_packet=row["request_packet"] if answers else UNSET,
         latency_ns=or_unset(row["latency_ns"]) if answers else UNSET,
         size=row[f"{kind}_bytes"],
-        body=body_of(row[f"{kind}_json"]),
+        body=bodies.read(row, kind),
         weird=UNSET if weird is None else list(weird),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import kshark.cli
@@ -112,3 +113,14 @@ def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixtu
     assert spark_analysis.cli.main(["check", str(tmp_path), "a.pcap"]) == 2
     assert spark_analysis.cli.main(["export", str(tmp_path), "-o", str(tmp_path / "x")]) == 2
     assert said(capsys, spark_analysis.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0
+
+
+def test_tables_that_lack_columns_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Who is suspicious is told by columns that earlier exports do not have."""
+    manifest = read_manifest(exported(tmp_path, {}))
+    requests = msgspec.structs.replace(manifest.tables["share_requests"], version=1)
+    tables = {**manifest.tables, "share_requests": requests}
+    (tmp_path / "manifest.json").write_bytes(msgspec.structs.replace(manifest, tables=tables).written())
+    for command in (["check"], ["report", "-o", str(tmp_path / "report")]):
+        assert spark_analysis.cli.main([*command, str(tmp_path)]) == 2
+        assert "whose tables had other columns; export its captures again" in capsys.readouterr().err

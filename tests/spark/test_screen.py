@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kshark.analysis import Analyzer, in_packet_order
 from kshark.model import RST, SYN, Event, Finding
-from kshark.tables import TABLES, Block, Rows
+from kshark.tables import TABLES, Rows
+from tests.analysis.test_brokers import metadata
 from tests.conversation import Asked, Connection, Conversation, Member, events
 from tests.packets import Tcp
+
+if TYPE_CHECKING:
+    from spark_analysis.tables import Tables
 
 pytestmark = pytest.mark.spark
 
@@ -111,53 +115,40 @@ def analyzed(happened: list[Event]) -> tuple[list[Finding], dict[str, Any]]:
     return in_packet_order(found), analyzer.summary()
 
 
-def rows_of(spark: Any, talks: dict[str, list[Event]]) -> Any:
+def tables_of(spark: Any, talks: dict[str, list[Event]]) -> Tables:
     """The tables of many conversations, each a capture of its own."""
     import pyarrow as pa
 
-    from spark_analysis.tables import NEEDED
+    from kshark.output.parquet import arrow_schema, record_batch
+    from spark_analysis.tables import READ
 
-    batches = []
+    schemas = {name: arrow_schema(TABLES[name]) for name in READ}
+    batches: dict[str, list[Any]] = {name: [] for name in READ}
     for name, happened in talks.items():
         rows = Rows(name)
-        batches += [packed(table, block) for table, block in (*rows.page(happened), *rows.rest()) if table in NEEDED]
-    return spark.createDataFrame(pa.Table.from_batches(batches)).cache()
-
-
-def packed(table: str, block: Block) -> Any:
-    """Rows of one table in the shape of spark_analysis.tables."""
-    import pyarrow as pa
-
-    from kshark.output.parquet import arrow_schema, record_batch
-    from spark_analysis.tables import NEEDED
-
-    columns = []
-    for name in NEEDED:
-        schema = arrow_schema(TABLES[name])
-        rows = record_batch(schema, block).columns if name == table else None
-        none = pa.nulls(len(block), pa.struct(list(schema)))
-        columns.append(none if rows is None else pa.StructArray.from_arrays(rows, fields=list(schema)))
-    return pa.RecordBatch.from_arrays(columns, [*NEEDED])
+        for table, block in (*rows.page(happened), *rows.rest()):
+            if table in batches:
+                batches[table].append(record_batch(schemas[table], block))
+    return {name: spark.createDataFrame(pa.Table.from_batches(batches[name], schemas[name])).cache() for name in READ}
 
 
 @pytest.mark.parametrize("first", [0, 1000])
 def test_whoever_has_a_finding_is_suspicious(spark: Any, first: int) -> None:
     from spark_analysis.check import check
-    from spark_analysis.screen import judged
-    from spark_analysis.steps import steps_of
+    from spark_analysis.screen import member_key, screened
 
     talks = {f"talk-{seed}": conversation(seed) for seed in range(first, first + 120)}
     expected = {name: analyzed(happened) for name, happened in talks.items()}
-    rows = rows_of(spark, talks)
+    tables = tables_of(spark, talks)
 
-    shares = judged(steps_of(rows, 2)).where("kind = 'share'")
-    members = shares.groupBy("capture", "member_id").agg({"suspicious": "max"}).toDF("capture", "member_id", "suspicious").collect()
+    suspects = screened(tables, {}).suspects
+    members = tables["share_requests"].select("capture", "member_id", member_key().isin(suspects).alias("suspicious")).distinct().collect()
     passed = {(row.capture, row.member_id) for row in members if not row.suspicious}
     accused = {(name, finding.member_id) for name, (findings, _) in expected.items() for finding in findings}
     assert accused & passed == set()
     assert len(passed) > len(members) // 8, "a screen that stops everybody is none"
 
-    checked = check(rows, list(talks), 2)
+    checked = check(tables, list(talks), 2)
     for name, (findings, summary) in expected.items():
         assert checked[name].findings == findings, name
         assert checked[name].seen == {key: summary[key] for key in ("sessions", "exchanges", "gaps")}, name
@@ -177,4 +168,25 @@ def test_what_every_bucket_sees_is_said_once(spark: Any) -> None:
     happened = events(talk)
     expected, _ = analyzed(happened)
     assert [finding.cause for finding in expected] == ["unknown"]
-    assert check(rows_of(spark, {"talk": happened}), ["talk"], 4)["talk"].findings == expected
+    assert check(tables_of(spark, {"talk": happened}), ["talk"], 4)["talk"].findings == expected
+
+
+def test_two_addresses_of_one_broker_are_one_session(spark: Any) -> None:
+    """Each of them is plain; that both are one, Metadata alone tells."""
+    from spark_analysis.check import check
+    from spark_analysis.screen import screened
+
+    talk = Conversation()
+    inside, outside = talk.connection("10.0.0.9:9092"), talk.connection("10.0.0.9:9093")
+    metadata(inside, {1: "10.0.0.9:9092"})
+    metadata(outside, {1: "10.0.0.9:9093"})
+    a = talk.member("a", connection=inside)
+    a.share_fetch(0).answered()
+    a.on(outside).share_fetch(0).answered()
+
+    happened = events(talk)
+    expected, _ = analyzed(happened)
+    assert [finding.code for finding in expected] == ["SESSION_REOPEN"]
+    tables = tables_of(spark, {"talk": happened})
+    assert screened(tables, {}).suspects == []
+    assert check(tables, ["talk"], 4)["talk"].findings == expected

@@ -10,7 +10,8 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.model import Closed, Exchange, Finding, HalfClosed, Message, Opened, Weird
 from kshark.tables import TABLES, Rows, exchanges, held
-from kshark.tables.events import Timeline, place_of
+from kshark.tables.bodies import Bodies
+from kshark.tables.events import ending_of, flow_of, messages_of, of_exchange, of_flow, sign_before_orphan, signs_of_flow
 from kshark.tables.names import Names
 from tests.embedding import exchange, messages
 from tests.packets import Tcp, Wire
@@ -174,9 +175,15 @@ def test_exchanges_too_long_for_one_block_stay_in_order(monkeypatch: pytest.Monk
 def test_of_a_connection_without_its_exchanges_the_signs_of_life_remain() -> None:
     """The orphan is given, the others are not: first and last request, first answer, and the last request before the orphan."""
     found = of_story(connection.told())
-    given = [("flows", row) for row in found["flows"]] + [("exchanges", row) for row in found["exchanges"] if row["outcome"] == "orphan"]
-    timeline = Timeline(signs=True)
-    told = [event for named in sorted(given, key=lambda named: place_of(*named)) for event in timeline.feed(*named)] + [*timeline.close()]
+    bodies = Bodies()
+    (row,) = found["flows"]
+    flow, ending = flow_of(0, row), ending_of(row)
+    placed = [*of_flow(row, flow), *signs_of_flow(row, flow)]
+    for row in found["exchanges"]:
+        if row["outcome"] == "orphan":
+            placed += sign_before_orphan(row, flow)
+            placed += of_exchange(row, messages_of(row, flow, bodies), flow, ending)
+    told = [event for _, event in sorted(placed, key=lambda one: one[0])]
 
     def shown(event: Any) -> tuple[Any, ...]:
         match event:

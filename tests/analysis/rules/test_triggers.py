@@ -56,7 +56,7 @@ def test_one_of_several_is_enough() -> None:
 def test_sparks_words_are_columns_of_its_screen(trigger: Trigger) -> None:
     """tests/spark holds the screen against the machine; this notices without Spark when a name is none."""
     screen = (ROOT / "spark_analysis/screen.py").read_text()
-    assert trigger.sql in ("true", "false") or f'withColumn("{trigger.sql}"' in screen
+    assert trigger.sql in ("true", "false") or f'"{trigger.sql}"' in screen
 
 
 def test_what_takes_the_exact_path_passes_no_screen() -> None:

@@ -1,0 +1,167 @@
+"""Exchanges of suspicious members, and what is common to all members, from tables to buckets (kshark.parallel.sorting).
+
+Rows are read once: those of suspicious members are packed, each exchange for its bucket, and stay with the workers; the driver is told the
+rest, which every bucket is told.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from kshark.analysis import APIS
+from kshark.analysis.brokers import Brokers
+from kshark.api_keys import API_VERSIONS, METADATA
+from kshark.model import Ends, Exchange, Flow, Weird
+from kshark.parallel.sorting import Buckets, numbered, of_all
+from kshark.tables import TABLES
+from kshark.tables.bodies import Bodies, as_fields
+from kshark.tables.events import (
+    BEFORE,
+    Ending,
+    Placed,
+    ending_of,
+    first_packet_of,
+    flow_of,
+    gap_of,
+    messages_of,
+    of_exchange,
+    of_flow,
+    sign_before_orphan,
+    signs_of_flow,
+    weird_of,
+)
+from spark_analysis.rows import Row, by_row
+from spark_analysis.screen import member_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from spark_analysis.tables import Tables
+
+#: Packed exchanges of a bucket, or with bucket TOLD what is common, pickled. Captures are counted, buckets are over all captures.
+_EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
+_SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
+_TOLD: Final = -1
+_COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns]
+#: Rows after which full buckets are looked for.
+_TOGETHER: Final = 256
+
+
+@dataclass
+class Connections:
+    """Of one capture. A connection's number is that of its first packet here."""
+
+    number: int
+    flows: dict[int, Flow] = field(default_factory=dict)
+    endings: dict[int, Ending] = field(default_factory=dict)
+    #: Beginnings, ends and holes, and signs that they were alive.
+    events: list[Placed] = field(default_factory=list)
+    weirds: list[Weird] = field(default_factory=list)
+    gaps: int = 0
+
+    def common(self, exchanges: Iterable[Placed]) -> bytes:
+        """What every bucket is told, these exchanges too: see kshark.parallel.judging. Numbers connections anew: once only."""
+        told = [*self.events, *exchanges]
+        for (_, _, first, _), event in told:
+            if isinstance(event, Exchange):
+                event.flow = self.flows[first]
+        return pickle.dumps(numbered([told], self.weirds), 5)
+
+
+def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connections]:
+    """The connections of each capture."""
+    found = {name: Connections(number) for number, name in enumerate(captures)}
+    for row in tables["flows"].toArrow().to_pylist():
+        of, first = found[row["capture"]], row["packet"]
+        flow = of.flows[first] = flow_of(first, row)
+        of.endings[first] = ending_of(row)
+        of.events += of_flow(row, flow)
+        of.events += signs_of_flow(row, flow)
+    for row in tables["weirds"].where("kind = 'gap' or code = 'TIME_DISORDER'").toArrow().to_pylist():
+        of, first = found[row["capture"]], first_packet_of(row["flow_id"])
+        if row["kind"] != "gap":
+            of.weirds.append(weird_of(row, None))
+            continue
+        of.gaps += 1
+        if first in of.flows:
+            of.events.append(((row["packet"], BEFORE, first, row["position"]), gap_of(row, of.flows[first])))
+    return found
+
+
+def packed(exchanges: DataFrame, suspects: Iterable[int], captures: Mapping[str, Connections], buckets: int) -> DataFrame:
+    """_EXCHANGES, of so many buckets a capture."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    members = exchanges.sparkSession.createDataFrame([(key, True) for key in suspects], "member bigint, suspicious boolean")
+    common = F.col("api_key").isin(METADATA, API_VERSIONS) | (F.col("outcome") == "orphan")
+    rows = (
+        exchanges.where(common | F.col("api_key").isin(*APIS))
+        .withColumn("member", member_key())
+        .join(F.broadcast(members), "member", "left")
+        .where(common | F.col("suspicious"))
+        .select(*_COLUMNS)
+    )
+    known = {name: (of.number, of.endings) for name, of in captures.items()}
+    return rows.mapInArrow(by_row(_SCHEMA, lambda found: _pack(found, known, buckets)), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
+
+
+def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
+    """By capture, what is common of its exchanges."""
+    found = defaultdict[int, list[Placed]](list)
+    for row in packed.where("bucket < 0").collect():
+        found[row.capture] += pickle.loads(row.data)
+    return found
+
+
+def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
+    """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures have none."""
+    brokers, names = Brokers(), dict[str, str]()
+    for _, event in sorted(common, key=lambda placed: placed[0]):
+        answer = event.response if isinstance(event, Exchange) else None
+        if answer is not None and answer.api_key == METADATA and isinstance(answer.body, str):
+            for broker, _ in brokers.metadata(msgspec.structs.replace(answer, body=as_fields(answer.body))):
+                names |= dict.fromkeys(broker.addresses, min(broker.addresses))
+    return names
+
+
+# -- in a task
+
+
+def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Ending]]], buckets: int) -> Iterator[Row]:
+    bodies, nobody = Bodies(), Ends("", "")
+    common = defaultdict[int, list[Placed]](list)
+    packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
+
+    def full(rest: bool = False) -> Iterator[Row]:
+        for number, held in packing.items():
+            for bucket, since, exchanges in held.rest() if rest else held.full():
+                yield number, number * buckets + bucket, since, exchanges
+
+    for count, cells in enumerate(rows):
+        row: dict[str, Any] = dict(zip(_COLUMNS, cells, strict=True))
+        number, endings = known[row["capture"]]
+        first = first_packet_of(row["flow_id"])
+        if first not in endings:
+            continue
+        flow = Flow(first, nobody, first, 0)
+        events = [*of_exchange(row, messages_of(row, flow, bodies), flow, endings[first])]
+        (asked, _), (place, exchange) = events[0], events[-1]
+        assert isinstance(exchange, Exchange)
+        told = of_all(asked, place, exchange)
+        if told is None:
+            packing[number].add(asked, place, exchange)
+        else:
+            common[number] += (*sign_before_orphan(row, flow), *told)
+        if count % _TOGETHER == 0:
+            yield from full()
+    yield from full(rest=True)
+    for number, told in common.items():
+        yield number, _TOLD, 0, pickle.dumps(told, 5)
