@@ -9,14 +9,19 @@ class Carry:
     `position` is where the joined bytes begin in the stream.
     """
 
-    def __init__(self, need: int) -> None:
-        self.position = 0
+    def __init__(self, need: int, position: int = 0) -> None:
+        self.position = position
         self._pieces: list[bytes] = []
         self._size = 0
         self._need = need
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the unfinished record lacks, as far as it can be told yet; 0: no record is unfinished."""
+        return self._need - self._size if self._size else 0
 
     def join(self, data: bytes) -> bytes | None:
         """All bytes not consumed yet; None while fewer than needed are here."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.carry import Carry
+from kshark.capture.standing import START, Standing
 from kshark.errors import UnreadableInput
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch, Weird
@@ -37,22 +38,38 @@ FORMATS: Final = {
 FILE_HEADER: Final = 24
 
 
+class Header(NamedTuple):
+    """What the file's header says."""
+
+    format: Format
+    link_type: int
+
+
 class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at the end.
-    Raises UnreadableInput when the file ends inside its header. Of a range of the file the header comes first and then the range;
-    `skipped` are the bytes between them, `packets` those in them.
+    Raises UnreadableInput when the file ends inside its header. `begin`: where another reader stood, to read on from there.
     """
 
-    def __init__(self, *, skipped: int = 0, packets: int = 0) -> None:
-        self._carry = Carry(FILE_HEADER)
-        self._carry.position = skipped
-        self._format: Format | None = None
-        self._link_type = 0
-        self._number = packets
-        self._time_ns = 0
+    def __init__(self, begin: Standing[Header] = START) -> None:
+        position, self._number, self._time_ns, self._header = begin
+        self._carry = Carry(FILE_HEADER if self._header is None else self._header.format.record_header, position)
         self._unread: int | None = None
+
+    @property
+    def standing(self) -> Standing[Header]:
+        """Behind the bytes fed so far; somebody else can read on from there when none are `missing`."""
+        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, self._header)
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are known to be missing of the record that has begun."""
+        return self._carry.missing
+
+    @property
+    def stopped(self) -> bool:
+        return self._unread is not None
 
     def feed(self, data: bytes) -> Iterator[PacketBatch | Weird]:
         if self._unread is not None:
@@ -62,31 +79,32 @@ class PcapReader:
         if joined is None:
             return
         start = 0
-        if self._format is None:
-            self._format = FORMATS[joined[:4]]
-            self._link_type = int.from_bytes(joined[20:24], "little" if self._format.order == "<" else "big") & 0xFFFF
+        if self._header is None:
+            form = FORMATS[joined[:4]]
+            self._header = Header(form, int.from_bytes(joined[20:24], "little" if form.order == "<" else "big") & 0xFFFF)
             start = FILE_HEADER
-        yield from self._packets(joined, start, self._format)
+        yield from self._packets(joined, start, self._header)
 
     def close(self) -> Iterator[Weird]:
         left = len(self._carry)
         if self._unread is not None:
             if self._unread:
                 yield self._weird("CAPTURE_UNREAD", f"{self._unread} bytes were not read", self._unread)
-        elif self._format is None:
+        elif self._header is None:
             raise UnreadableInput(f"the pcap file ends after {left} bytes, inside its header of {FILE_HEADER}")
         elif left:
             yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into the record of packet {self._number + 1}", left)
 
-    def _packets(self, joined: bytes, start: int, form: Format) -> Iterator[PacketBatch | Weird]:
+    def _packets(self, joined: bytes, start: int, header: Header) -> Iterator[PacketBatch | Weird]:
+        form = header.format
         starts, consumed = _walk(joined, start, form)
         if starts:
-            batch = self._columns(joined, starts, form)
+            batch = self._columns(joined, starts, header)
             sound = len(starts)
             if int(batch.length.max()) > PACKET_BYTES:
                 sound = int(np.argmax(batch.length > PACKET_BYTES))
                 consumed = starts[sound]
-                batch = self._columns(joined, starts[:sound], form) if sound else batch
+                batch = self._columns(joined, starts[:sound], header) if sound else batch
             if sound:
                 self._number += sound
                 self._time_ns = int(batch.time_ns[-1])
@@ -100,17 +118,18 @@ class PcapReader:
             need += length
         self._carry.keep(joined, consumed, need)
 
-    def _columns(self, joined: bytes, starts: list[int], form: Format) -> PacketBatch:
+    def _columns(self, joined: bytes, starts: list[int], header: Header) -> PacketBatch:
+        form = header.format
         position = np.array(starts, np.int64)
-        header = sliding_window_view(np.frombuffer(joined, np.uint8), 16)[position].view(form.order + "u4").astype(np.int64)
+        words = sliding_window_view(np.frombuffer(joined, np.uint8), 16)[position].view(form.order + "u4").astype(np.int64)
         return PacketBatch(
             buffer=joined,
             number=np.arange(self._number + 1, self._number + 1 + len(starts), dtype=np.int64),
-            time_ns=header[:, 0] * 1_000_000_000 + header[:, 1] * form.unit_ns,
-            link_type=np.full(len(starts), self._link_type, np.int64),
+            time_ns=words[:, 0] * 1_000_000_000 + words[:, 1] * form.unit_ns,
+            link_type=np.full(len(starts), header.link_type, np.int64),
             offset=position + form.record_header,
-            length=header[:, 2],
-            wire_length=header[:, 3],
+            length=words[:, 2],
+            wire_length=words[:, 3],
         )
 
     def _stop(self, joined: bytes, consumed: int, length: int) -> Weird:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Generator, Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
 from kshark.capture.carry import Carry
 from kshark.capture.interfaces import Interface, described, dropped
+from kshark.capture.standing import START, Standing
 from kshark.errors import UnreadableInput
 from kshark.limits import BLOCK_BYTES, INTERFACES
 from kshark.model import PacketBatch, Weird
@@ -35,22 +37,44 @@ SMALLEST_DESCRIPTION: Final = 20
 SMALLEST_STATISTICS: Final = 24
 
 
+class Section(NamedTuple):
+    """What a section has said so far: its byte order, and what its interfaces are."""
+
+    order: str
+    interfaces: tuple[Interface, ...]
+
+
 class PcapngReader:
     """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Blocks that hold no packet
     and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes after it are
-    counted and reported at the end. Raises UnreadableInput when no section begins.
+    counted and reported at the end. Raises UnreadableInput when no section begins. `begin`: where another reader stood that had nothing
+    to say, to read on from there.
     """
 
-    def __init__(self) -> None:
-        self._carry = Carry(SMALLEST_BLOCK)
-        self._order = ""
-        self._interfaces: list[Interface] = []
-        self._number = 0
-        self._time_ns = 0
+    def __init__(self, begin: Standing[Section] = START) -> None:
+        position, self._number, self._time_ns, section = begin
+        self._carry = Carry(SMALLEST_BLOCK, position)
+        self._order = "" if section is None else section.order
+        self._interfaces = [] if section is None else list(map(replace, section.interfaces))
         self._unread: int | None = None
         self._ration = Ration()
+
+    @property
+    def standing(self) -> Standing[Section]:
+        """Behind the bytes fed so far; somebody else can read on from there when none are `missing`."""
+        section = Section(self._order, tuple(map(replace, self._interfaces))) if self._order else None
+        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, section)
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are known to be missing of the block that has begun."""
+        return self._carry.missing
+
+    @property
+    def stopped(self) -> bool:
+        return self._unread is not None
 
     def feed(self, data: bytes) -> Iterator[PacketBatch | Weird]:
         if self._unread is not None:

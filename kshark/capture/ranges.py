@@ -1,72 +1,76 @@
-"""A capture in ranges, which several processes read at the same time: byte ranges of large pcap files, other files whole.
+"""A capture in ranges, which several processes read at the same time: byte ranges of large files, compressed ones whole.
 
 First the extents of all files are found, apart from each other: how many packets lie between two places, and their times. Joined they say
-where each range begins: with which packet of the capture, after which time. Files that overlap in time are one range, read as one.
+where each range begins: with which packet of the capture, after which time. Files that overlap in time are one range, read as one; so is a
+file of which something is told before its last range, since how often such things are told is counted over all of it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace as changed
 
 from kshark.capture.captures import Captures
 from kshark.capture.files import open_file, size_of
 from kshark.capture.merge import NEVER, Lane, merge
 from kshark.capture.numbering import Numbering
-from kshark.capture.pcap import FILE_HEADER, FORMATS, PcapReader
-from kshark.capture.resync import READ, first_record
-from kshark.capture.source import open_capture
+from kshark.capture.pcap import FILE_HEADER, Header, PcapReader
+from kshark.capture.pcapng import PcapngReader, Section
+from kshark.capture.resync import READ, first_block, first_record
+from kshark.capture.source import HEAD_READ, open_capture, reader_for
+from kshark.capture.standing import START, Standing
 from kshark.errors import UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import BEGIN, Moment, PacketBatch, Weird
-
-if TYPE_CHECKING:
-    from kshark.model import Int64s
 
 #: Bytes of a range.
 RANGE_BYTES: Final = 64 << 20
 
 
 class Place(NamedTuple):
-    """What somebody looks at to find its extent: the records of a pcap file that begin between two bytes, None: a whole file of any
-    format."""
+    """What somebody looks at to find its extent: the records of a file that begin between two bytes, None: a whole file."""
 
     file: str
     bytes: tuple[int, int] | None
 
 
 class Extent(NamedTuple):
-    """Where its records begin and end, how many packets they are, the time of the first, and the greatest of all."""
+    """Records of a file: where its reader stood before and behind them, how many packets they are, the time of the first, the greatest of
+    all, and whether the reader told anything and went on."""
 
-    first: int
-    behind: int
+    begin: Standing[Any]
+    end: Standing[Any]
     packets: int = 0
     first_ns: int = -NEVER
     most_ns: int = -NEVER
+    told: bool = False
 
-    def add(self, time_ns: Int64s) -> Extent:
-        if not len(time_ns):
-            return self
-        first_ns = self.first_ns if self.packets else int(time_ns[0])
-        return self._replace(packets=self.packets + len(time_ns), first_ns=first_ns, most_ns=max(self.most_ns, int(time_ns.max())))
+    def add(self, batch: PacketBatch, before: int) -> Extent:
+        """With packets, of which `before` come before this extent."""
+        first_ns = self.first_ns if self.packets else int(batch.time_ns[0])
+        most_ns = max(self.most_ns, int(batch.time_ns.max()))
+        return self._replace(packets=int(batch.number[-1]) - before, first_ns=first_ns, most_ns=most_ns)
 
 
 class Range(NamedTuple):
-    """Files read as one, or bytes of a pcap file with so many packets of that file before them. `begin`: where the capture stands before
-    it; `named`: there are other files, so what is said of this one names it."""
+    """Files read as one, or bytes of a file `since` where its reader stands before them up to those `behind` them. `begin`: where the
+    capture stands before it; `named`: there are other files, so what is said of this one names it."""
 
     files: tuple[str, ...]
-    bytes: tuple[int, int] | None
-    before: int
+    since: Standing[Any] | None
+    behind: int
     begin: Moment
     named: bool
+
+    @property
+    def before(self) -> int:
+        """Packets of the file before this range."""
+        return 0 if self.since is None else self.since.packets
 
 
 # -- extents
@@ -79,74 +83,91 @@ def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
     if not capture.regular:
         raise UnreadableInput(f"{file}: a pipe cannot be read by several; write it into a file")
     size = size_of(file)
-    count = size // range_bytes if _head(file)[:4] in FORMATS else 0
+    with open_file(file) as source:
+        count = 0 if _known(source.read(HEAD_READ)) is None else size // range_bytes
     if count < 2:
         return [Place(file, None)]
-    return [Place(file, cut) for cut in pairwise([FILE_HEADER, *(size * at // count for at in range(1, count)), size])]
+    return [Place(file, cut) for cut in pairwise([0, *(size * at // count & ~3 for at in range(1, count)), size])]
 
 
 def extent_of(place: Place) -> Extent | None:
-    """What is there; None where no record was found to begin with."""
+    """What is there; None where no record was found to begin with. What the file's beginning says is taken to hold there."""
     if place.bytes is None:
         return _whole(place.file)
     begin, end = place.bytes
-    first: int | None = begin
-    size = size_of(place.file)
-    if begin > FILE_HEADER:
-        head = _head(place.file)
-        form = FORMATS[head[:4]]
-        (around_s,) = struct.unpack_from(form.order + "I", head, FILE_HEADER)
-        with open_file(place.file) as file:
-            file.seek(begin)
-            data = file.read(READ)
-        found = first_record(data, form, around_s, to_end=begin + len(data) >= size)
-        first = None if found is None else begin + found
-    return None if first is None else next(_walk(place.file, first, [end] if end < size else []))
+    if not begin:
+        return next(_walk(place.file, START, [end]))
+    with open_file(place.file) as file:
+        head = file.read(HEAD_READ)
+        file.seek(begin)
+        data = file.read(READ)
+    known, to_end = _known(head), begin + len(data) >= size_of(place.file)
+    if isinstance(known, Header):
+        (around_s,) = struct.unpack_from(known.format.order + "I", head, FILE_HEADER)
+        found = first_record(data, known.format, around_s, to_end=to_end)
+    else:
+        found = None if known is None else first_block(data, known.order, to_end=to_end)
+    return None if found is None else next(_walk(place.file, Standing(begin + found, 0, -NEVER, known), [end]))
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
-    """Whether the extents of a file's places are right: each ends where the next one begins."""
-    return all(one is not None and two is not None and one.behind == two.first for one, two in pairwise(extents)) and None not in extents
+    """Whether the extents of a file's places are right: each ends where the next one begins, and knows what that one took for known."""
+    sound = [extent for extent in extents if extent is not None]
+    return len(sound) == len(extents) and all(
+        one.end.position == two.begin.position
+        and one.end.known == two.begin.known
+        and not one.told
+        and not (two.packets and two.first_ns == -NEVER)  # packets without a time have that of the one before
+        for one, two in pairwise(sound)
+    )
 
 
 def walked(file: str, places: Iterable[Place]) -> list[Extent]:
     """The extents of a file's places, read from its beginning to its end."""
-    return [*_walk(file, FILE_HEADER, [place.bytes[1] for place in places if place.bytes is not None][:-1])]
+    return [*_walk(file, START, [place.bytes[1] for place in places if place.bytes is not None])]
+
+
+def _known(head: bytes) -> Header | Section | None:
+    """What the beginning of a file says of it; None where it is no capture, or says nothing yet."""
+    reader = reader_for(head)
+    if reader is None:
+        return None
+    try:
+        for _ in reader.feed(head):
+            pass
+    except UnreadableInput:
+        return None
+    return reader.standing.known
 
 
 def _whole(file: str) -> Extent:
-    extent = Extent(0, size_of(file))
-    last = 0
+    extent = Extent(START, Standing(size_of(file)))
     for item in open_capture(file):
         if isinstance(item, PacketBatch):
-            extent, last = extent.add(item.time_ns), int(item.number[-1])
-    return extent._replace(packets=last)
+            extent = extent.add(item, 0)
+    return extent
 
 
-def _walk(file: str, first: int, cuts: Iterable[int]) -> Iterator[Extent]:
+def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Extent]:
     """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end looks like."""
-    extent, left = Extent(first, size_of(file)), deque(cuts)
-    reader = PcapReader(skipped=first - FILE_HEADER)
+    at, packets = begin.position, begin.packets
     with open_file(file) as source:
-        data = source.read(FILE_HEADER)
-        step = FORMATS[data[:4]].record_header
-        while data:
-            for batch in reader.feed(data):
-                if isinstance(batch, Weird):  # nothing behind it can be read
-                    yield extent
-                    return
-                behind = first + np.cumsum(batch.length + step)
-                starts = behind - batch.length - step
-                at = 0
-                while left and starts[-1] >= left[0]:
-                    cut = int(np.searchsorted(starts, left.popleft()))
-                    yield extent.add(batch.time_ns[at:cut])._replace(behind=int(starts[cut]))
-                    extent, at = Extent(int(starts[cut]), extent.behind), cut
-                extent, first = extent.add(batch.time_ns[at:]), int(behind[-1])
-            if source.tell() == FILE_HEADER:
-                source.seek(first)
-            data = source.read(BATCH_BYTES)
-    yield extent
+        reader = _reader(file, source.read(FILE_HEADER), begin)
+        source.seek(at)
+        for cut in cuts:
+            before = packets
+            extent = Extent(reader.standing, reader.standing)
+            while (left := cut - at if at < cut else reader.missing) and (data := source.read(min(left, BATCH_BYTES))):
+                at += len(data)
+                for item in reader.feed(data):
+                    if isinstance(item, PacketBatch):
+                        extent, packets = extent.add(item, before), int(item.number[-1])
+                    elif reader.stopped:  # nothing behind it can be read
+                        yield extent._replace(end=reader.standing._replace(position=size_of(file)))
+                        return
+                    else:
+                        extent = extent._replace(told=True)
+            yield extent._replace(end=reader.standing)
 
 
 # -- ranges
@@ -158,19 +179,23 @@ def ranges_of(files: Sequence[str], extents: Sequence[Sequence[Extent]]) -> tupl
     end = BEGIN
     for group in _one_behind_the_other([_all_of(each) for each in extents]):
         parts = extents[group[0]] if len(group) == 1 else [_all_of(list(map(_all_of, (extents[at] for at in group))))]
-        named, before = tuple(files[at] for at in group), 0
+        if any(part.told for part in (parts if len(files) > 1 else parts[:-1])):
+            parts = [_all_of(parts)]
+        named, since = tuple(files[at] for at in group), START
         for part in parts:
-            span = (part.first, part.behind) if len(parts) > 1 else None
-            found.append(Range(named, span, before, end, len(files) > 1))
-            before += part.packets
-            end = Moment(end.packet + part.packets, max(end.clock_ns, part.most_ns))
+            since = since._replace(position=part.begin.position, known=part.begin.known)
+            found.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
+            if part.packets:
+                since = since._replace(packets=since.packets + part.packets, time_ns=part.end.time_ns)
+                end = Moment(end.packet + part.packets, max(end.clock_ns, part.most_ns))
     return found, end
 
 
 def _all_of(extents: Sequence[Extent]) -> Extent:
     packets = sum(extent.packets for extent in extents)
     first_ns = min((extent.first_ns for extent in extents if extent.packets), default=-NEVER)
-    return Extent(extents[0].first, extents[-1].behind, packets, first_ns, max(extent.most_ns for extent in extents))
+    most_ns, told = max(extent.most_ns for extent in extents), any(extent.told for extent in extents)
+    return Extent(extents[0].begin, extents[-1].end, packets, first_ns, most_ns, told)
 
 
 def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
@@ -201,32 +226,32 @@ def read_range(range_: Range) -> Iterator[PacketBatch | Weird]:
 
 def _items(range_: Range) -> Iterator[PacketBatch | Weird]:
     files = range_.files
-    if range_.bytes is None:
+    if range_.since is None:
         if range_.named and len(files) == 1:
             return merge([Lane(files[0], 0)], Numbering(files))
         return iter(Captures(files))
-    items = _bytes_of(files[0], *range_.bytes, range_.before)
+    items = _bytes_of(files[0], range_.since, range_.behind)
     return (_naming(files[0], item) if range_.named and isinstance(item, Weird) else item for item in items)
 
 
-def _bytes_of(file: str, first: int, behind: int, packets: int) -> Iterator[PacketBatch | Weird]:
-    reader = PcapReader(skipped=first - FILE_HEADER, packets=packets)
+def _bytes_of(file: str, since: Standing[Any], behind: int) -> Iterator[PacketBatch | Weird]:
     with open_file(file) as source:
-        yield from reader.feed(source.read(FILE_HEADER))
-        source.seek(first)
-        left = behind - first
+        reader = _reader(file, source.read(FILE_HEADER), since)
+        source.seek(since.position)
+        left = behind - since.position
         while left > 0 and (data := source.read(min(left, BATCH_BYTES))):
             yield from reader.feed(data)
             left -= len(data)
     yield from reader.close()
 
 
+def _reader(file: str, head: bytes, begin: Standing[Any]) -> PcapReader | PcapngReader:
+    reader = reader_for(head, begin)
+    if reader is None:
+        raise UnreadableInput(f"{file}: it changed while it was read")
+    return reader
+
+
 def _naming(file: str, weird: Weird) -> Weird:
     """As where several files are read as one."""
     return changed(weird, detail=f"{file}: {weird.detail}")
-
-
-def _head(file: str) -> bytes:
-    """The file's header and the beginning of its first record."""
-    with open_file(file) as source:
-        return source.read(2 * FILE_HEADER)

@@ -1,6 +1,6 @@
-"""The first record header behind any byte of a pcap file, found by what headers look like: likely, never certain.
+"""The first record of a pcap file, or block of a pcapng file, behind any byte, found by what they look like: likely, never certain.
 
-A pcap has no marks; and captures of Kafka may hold pcaps. So a header counts where a chain of headers begins that goes on for SPAN bytes,
+Neither has marks; and captures of Kafka may hold captures. So a record counts where a chain of records begins that goes on for SPAN bytes,
 and whoever reads ranges of a file proves them: each has to end where the next one begins.
 """
 
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.pcap import Format
+from kshark.capture.pcapng import SMALLEST_BLOCK
+from kshark.limits import BLOCK_BYTES
 
 #: Bytes of the chain. Of 300 places in a capture whose packets hold pcaps, 3 headers mistook 275, this length 2.
 SPAN: Final = 256 << 10
@@ -34,10 +36,25 @@ def first_record(data: bytes, form: Format, around_s: int, *, to_end: bool) -> i
     second, fraction, length, wire = (header[:, column].astype(np.int64) for column in range(4))
     likely = (length > 0) & (length <= wire) & (length <= _LONGEST) & (fraction * form.unit_ns < 1_000_000_000)
     likely &= abs(second - around_s) < _YEAR_S
-    return next((at for at in np.flatnonzero(likely).tolist() if _goes_on(data, at, form, to_end)), None)
+    return next((at for at in np.flatnonzero(likely).tolist() if _records_go_on(data, at, form, to_end)), None)
 
 
-def _goes_on(data: bytes, at: int, form: Format, to_end: bool) -> bool:
+def first_block(data: bytes, order: str, *, to_end: bool) -> int | None:
+    """Where in `data`, which begins at a multiple of four bytes of the file, the first chain of whole blocks begins; None where none does.
+
+    A block begins and ends with its size. pcapng, section 3.1.
+    """
+    words = np.frombuffer(data, order + "u4", len(data) // 4).astype(np.int64)
+    size = words[1 : 1 + WINDOW // 4]
+    behind = np.arange(len(size)) + size // 4
+    likely = np.flatnonzero((size >= SMALLEST_BLOCK) & (size & 3 == 0) & (size <= BLOCK_BYTES) & (behind <= len(words)))
+    likely = likely[words[behind[likely] - 1] == size[likely]]
+    broken: set[int] = set()
+    found = next((at for at in (4 * likely).tolist() if _blocks_go_on(data, at, order, to_end, broken)), None)
+    return len(data) if found is None and to_end else found
+
+
+def _records_go_on(data: bytes, at: int, form: Format, to_end: bool) -> bool:
     """Whether headers follow each other from there on."""
     header_at = struct.Struct(form.order + "IIII").unpack_from
     begin, before = at, None
@@ -51,4 +68,23 @@ def _goes_on(data: bytes, at: int, form: Format, to_end: bool) -> bool:
             return False
         before = second
         at += form.record_header + length
+    return True
+
+
+def _blocks_go_on(data: bytes, at: int, order: str, to_end: bool, broken: set[int]) -> bool:
+    """Whether whole blocks follow each other from there on. `broken`: blocks of chains that do not go on, each looked at once."""
+    size_at = struct.Struct(order + "I").unpack_from
+    begin, chain = at, [at]
+    while at - begin <= SPAN:
+        if at + SMALLEST_BLOCK > len(data):
+            return to_end
+        (size,) = size_at(data, at + 4)
+        sound = at not in broken and SMALLEST_BLOCK <= size <= BLOCK_BYTES and not size & 3
+        if sound and at + size > len(data):
+            return to_end
+        if not sound or size_at(data, at + size - 4)[0] != size:
+            broken.update(chain)
+            return False
+        at += size
+        chain.append(at)
     return True

@@ -9,12 +9,13 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
 from kshark.capture.files import open_file, reason
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
+from kshark.capture.standing import START, Standing
 from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
@@ -136,10 +137,9 @@ class Capture:
                     break
         except (OSError, UnreadableInput) as error:
             raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
-        if head[:HEAD] in FORMATS:
-            return head, PcapReader()
-        if head[:HEAD] == MAGIC:
-            return head, PcapngReader()
+        reader = reader_for(head)
+        if reader is not None:
+            return head, reader
         if self._input.fault is not None and not head:
             raise NoCapture(f"{self.name}: nothing can be decompressed: {self._input.fault[1]}")
         raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
@@ -153,6 +153,13 @@ def open_capture(path: str | Path, most: int | None = None) -> Capture:
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
     """A capture that is already in memory."""
     return Capture(io.BytesIO(data), name)
+
+
+def reader_for(head: bytes, begin: Standing[Any] = START) -> PcapReader | PcapngReader | None:
+    """The reader of a capture with these first bytes; None where they are of no capture."""
+    if head[:HEAD] in FORMATS:
+        return PcapReader(begin)
+    return PcapngReader(begin) if head[:HEAD] == MAGIC else None
 
 
 def _head(source: Input) -> bytes:

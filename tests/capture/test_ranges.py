@@ -5,33 +5,31 @@ from __future__ import annotations
 import os
 import random
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from kshark.capture import open_captures
+from kshark.capture.files import size_of
 from kshark.capture.ranges import Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, read_range, walked
+from kshark.capture.standing import Standing
 from kshark.errors import UnreadableInput
 from kshark.model import Moment, PacketBatch, Weird
-from tests.shared import CAPTURES
+from tests.capture.files import Row, rows
+from tests.shared import CAPTURES, SHARED
 
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+OTHERS = sorted(str(path.relative_to(SHARED)) for path in SHARED.glob("captures/**/*.pcapng"))
 ADV = str(CAPTURES / "adv-epochs.pcap")
 
-Read = tuple[list[tuple[int, int, int, bytes]], list[Weird]]
+Read = tuple[list[Row], list[Weird]]
 
 
-def read(items: object) -> Read:
-    packets, weirds = [], []
-    for item in items:  # type: ignore[attr-defined]
-        if isinstance(item, PacketBatch):
-            columns = (item.number, item.time_ns, item.link_type, item.offset, item.length)
-            for number, time_ns, link, offset, length in zip(*(column.tolist() for column in columns), strict=True):
-                packets.append((number, time_ns, link, item.buffer[offset : offset + length]))
-        else:
-            weirds.append(item)
-    return packets, weirds
+def read(items: Iterable[PacketBatch | Weird]) -> Read:
+    all_items = list(items)
+    return list(rows(all_items)), [item for item in all_items if isinstance(item, Weird)]
 
 
 def in_ranges(files: list[str], range_bytes: int) -> tuple[Read, list[Range], Moment, bool]:
@@ -51,16 +49,16 @@ def assert_same(files: list[str], range_bytes: int) -> tuple[list[Range], bool]:
     expected = read(open_captures(files))
     assert found == expected
     packets = expected[0]
-    assert end == Moment(packets[-1][0] if packets else 0, max((time_ns for _, time_ns, _, _ in packets), default=0))
+    assert end == Moment(packets[-1].number if packets else 0, max((0, *(packet.time_ns for packet in packets))))
     return ranges, proved
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_in_ranges_is_the_file(name: str) -> None:
+@pytest.mark.parametrize("path", [*(CAPTURES / name for name in NAMES), *(SHARED / name for name in OTHERS)], ids=lambda path: path.name)
+def test_a_file_in_ranges_is_the_file(path: Path) -> None:
     for range_bytes in (20_000, 64 << 10):
-        ranges, proved = assert_same([str(CAPTURES / name)], range_bytes)
+        ranges, proved = assert_same([str(path)], range_bytes)
         assert proved
-        assert len(ranges) == 1 or name.endswith(".pcap")
+        assert len(ranges) == max(1, size_of(path) // range_bytes if path.suffix in (".pcap", ".pcapng") else 1)
 
 
 def test_files_one_behind_the_other_and_at_the_same_time(tmp_path: Path) -> None:
@@ -90,6 +88,16 @@ def records_of(data: bytes) -> list[bytes]:
     return records
 
 
+@pytest.mark.parametrize("kept", [1, 15, 16, 900, 1_000])
+def test_a_file_that_ends_inside_the_only_packet_of_its_last_range(tmp_path: Path, kept: int) -> None:
+    """What is said of it has the time of the packet before, which is another range's."""
+    records = [struct.pack("<IIII", 1_700_000_000 + at, at, 1_000, 1_000) + bytes(1_000) for at in range(10)]
+    file = tmp_path / "cut.pcap"
+    file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:24] + b"".join(records)[: 9 * 1_016 + kept])
+    ranges, _ = assert_same([str(file)], 1_000)
+    assert len(ranges) >= 9
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_damage_is_told_as_of_the_whole_file(tmp_path: Path, named: bool) -> None:
     good = (CAPTURES / "share-restart.pcap").read_bytes()
@@ -110,9 +118,9 @@ def test_captures_inside_packets_are_not_mistaken(tmp_path: Path) -> None:
     file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:24] + b"".join(records))
     ranges, _ = assert_same([str(file)], 100_000)
     assert len(ranges) > 10
-    wrong = [Extent(24, 1000, 1, 0, 0), Extent(1016, 2000, 1, 0, 0)]
+    wrong = [Extent(Standing(0), Standing(1000), 1, 0, 0), Extent(Standing(1016), Standing(2000), 1, 0, 0)]
     assert not are_proved(wrong)
-    assert not are_proved([Extent(24, 1000), None])
+    assert not are_proved([wrong[0], None])
 
 
 def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
@@ -133,6 +141,6 @@ def test_a_place_without_records_has_none(tmp_path: Path) -> None:
 
 
 def test_a_file_that_went_away_is_named() -> None:
-    gone = Range(("gone.pcap",), (24, 1000), 0, Moment(0, 0), named=False)
+    gone = Range(("gone.pcap",), Standing(24), 1000, Moment(0, 0), named=False)
     with pytest.raises(UnreadableInput, match=r"^gone.pcap: no such file or directory$"):
         read(read_range(gone))

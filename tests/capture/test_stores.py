@@ -81,7 +81,7 @@ def test_a_capture_whole_and_in_ranges(bucket: Bucket, name: str) -> None:
         found, ranges, _, proved = in_ranges([path], range_bytes)
         assert found == expected
         assert proved
-        assert len(ranges) == max(1, size_of(path) // range_bytes if name.endswith(".pcap") else 1)
+        assert len(ranges) == max(1, size_of(path) // range_bytes if name.endswith((".pcap", ".pcapng")) else 1)
 
 
 def test_compressed(bucket: Bucket) -> None:
