@@ -155,7 +155,9 @@ def _locate(ranges: Sequence[Range], names: Mapping[str, str], packet: int) -> t
     at = bisect_left(ranges, packet, key=lambda range: range.begin.packet) - 1
     if at < 0 or len(ranges[at].files) > 1:
         return None
-    return names[ranges[at].files[0]], ranges[at].before + packet - ranges[at].begin.packet
+    range_ = ranges[at]
+    before = 0 if range_.since is None else range_.since.packets
+    return names[range_.files[0]], before + packet - range_.begin.packet
 
 
 def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:
