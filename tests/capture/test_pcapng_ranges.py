@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 from pathlib import Path
@@ -190,6 +191,12 @@ def test_a_section_header_longer_than_ranges(tmp_path: Path) -> None:
         assert_same([path], 10_000)
 
 
+def test_a_compressed_file_is_one_range(tmp_path: Path) -> None:
+    ranges, _ = assert_same([written(tmp_path, gzip.compress(bytes(packets(Pcapng().section().interface(), 300)), 0))], 1_000)
+
+    assert len(ranges) == 1
+
+
 # -- any blocks
 
 RESOLUTIONS = [(), ((TSRESOL, b"\x09"),), ((TSRESOL, b"\x8a"),), ((TSRESOL, b"\x03"), (TSOFFSET, count(100)))]
@@ -234,7 +241,7 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
     odd=st.sampled_from([0, 1, 5, 30, 100]),
     damage=st.sampled_from([None, None, "cut", "overwritten", "another behind it"]),
     beside=st.booleans(),
-    range_bytes=st.sampled_from([100, 500, 2_000]),
+    range_bytes=st.sampled_from([300, 1_000, 4_000]),
 )
 def test_any_blocks_in_ranges_of_any_size(
     tmp_path_factory: pytest.TempPathFactory, seed: int, odd: int, damage: str | None, beside: bool, range_bytes: int
