@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, ConnectionError):
             raise
         from spark_analysis.failures import sentence
 

@@ -8,6 +8,15 @@ from typing import Final
 #: What Spark's message holds, and what that means. The first that is found counts; `{0}` is what the pattern caught.
 _CAUSES: Final = (
     (
+        r"(?s)File (?:file:)?(\S+) does not exist.*EventLogFileWriter",
+        "{0}, the folder of Spark's event log, does not exist; make it, or name another: --conf spark.eventLog.dir=DIR",
+    ),
+    (
+        r"JVM ended with 53\b",  # ExecutorExitCode.DISK_STORE_FAILED_TO_CREATE_DIR
+        "no folder for its temporary files can be made; name one that can be written: --conf spark.local.dir=DIR, "
+        "or SPARK_LOCAL_DIRS, which goes before it",
+    ),
+    (
         r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|kshark|dissectors|spark_analysis)",
         "a worker's Python has no {0}; install kshark there, or name a Python that has it: --conf spark.pyspark.python=PATH",
     ),
@@ -41,21 +50,28 @@ _CAUSES: Final = (
         "the Spark Connect server does not answer any more",
     ),
     (
-        r"(?i)Answer from Java side is empty|Error while sending or receiving|Connection refused.*py4j|Py4JNetworkError",
+        r"(?i)Answer from Java side is empty|Error while sending or receiving|^Connection\w*Error|Py4JNetworkError",
         "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g",
     ),
 )
 
 
 def sentence(error: BaseException) -> str:
-    """What happened and what to do: the known cause, else the first line of what Spark says."""
-    text = f"{type(error).__name__}: {error}"
+    """What happened and what to do: the known cause, else Spark's own words."""
+    return known(f"{type(error).__name__}: {error}") or f"Spark stopped: {first_line(error)}"
+
+
+def known(text: str) -> str | None:
+    """What a message of Spark's means and what to do; None where nobody knows."""
     for pattern, meaning in _CAUSES:
         found = re.search(pattern, text)
         if found is not None:
             return meaning.format(*(part or "" for part in found.groups()))
-    return f"Spark stopped: {first_line(error)}"
+    return None
 
 
 def first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0][:300] or type(error).__name__
+    """The first line that says what happened: where Java threw something Py4J's own stands before it."""
+    text = str(error).strip()
+    java = re.search(r"^: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
+    return (java[1] if java else text.split("\n", 1)[0])[:300] or type(error).__name__

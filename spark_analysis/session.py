@@ -5,15 +5,17 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kshark.errors import UsageError
-from spark_analysis.failures import first_line
+from spark_analysis.failures import first_line, known
 from spark_analysis.java import MISSING, find_java
 from spark_analysis.master import LOCAL, check, is_connect, is_here
 from spark_analysis.settings import all_settings, given, submitted
@@ -22,6 +24,12 @@ from spark_analysis.shipping import packed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PYTHON: Final = "spark.pyspark.python"
+#: How long a JVM that hung up may take to end.
+_JVM_END_S: Final = 1.0
+#: A Connect server that does not answer is asked again for twenty seconds; Spark's own policy tries for ten minutes.
+_RETRIES: Final = 8
+_BACKOFF_MS: Final = 4_000
 _NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
 
 
@@ -44,14 +52,18 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
         return _connected(where, settings or {})
     if not submitted():
         _prepare_java()
+    chosen = all_settings(where, outside, settings or {})
+    python = chosen.get(_PYTHON, outside.get(_PYTHON))
     if where.startswith("local"):
         # workers would start the first python3 of PATH, which need not have pyarrow
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        python = python or sys.executable
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if python is not None:
+        os.environ["PYSPARK_PYTHON"] = python  # PySpark reads the setting only where spark-submit started it
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("kshark").master(where)
-    session = _opened(builder, where, all_settings(where, outside, settings or {}))
+    session = _opened(SparkSession.builder.appName("kshark").master(where), where, chosen)
     if not is_here(where):
         session.addArtifacts(str(packed()), pyfile=True)
     return session
@@ -82,11 +94,11 @@ def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
     fixed = [name for name in settings if not name.startswith("spark.sql.")]
     if fixed:
         raise UsageError(f"{fixed[0]} cannot be changed through Spark Connect; set it where the server is started")
-    try:
-        builder = SparkSession.builder.remote(url)
-    except ImportError as error:
-        raise UsageError(f"Spark Connect needs more packages ({first_line(error)}); pip install 'kshark[connect]'") from None
-    session = _opened(builder, url, settings)
+    session = _opened(SparkSession.builder.remote(url), url, settings)
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error that follows says it
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MS)])
     session.addArtifacts(str(packed()), pyfile=True)
     return session
 
@@ -98,11 +110,24 @@ def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSessi
         try:
             session: SparkSession = builder.getOrCreate()
         except ImportError as error:
-            raise UsageError(f"Spark needs more packages ({first_line(error)}); pip install 'kshark[spark]'") from None
+            extra = "connect" if is_connect(where) else "spark"
+            raise UsageError(f"Spark needs more packages ({first_line(error)}); pip install 'kshark[{extra}]'") from None
         except Exception as error:
-            raise UsageError(f"no Spark session on {where}: {first_line(error)} (its log: {log})") from None
+            cause = known(f"{type(error).__name__}: {error}\n{_jvm_end()}") or first_line(error)
+            raise UsageError(f"no Spark session on {where}: {cause} (its log: {log})") from None
     atexit.register(log.unlink, missing_ok=True)
     return session
+
+
+def _jvm_end() -> str:
+    """How the JVM that was started here ended, if it has: some causes are told by its exit code alone."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        return "" if process is None else f"JVM ended with {process.wait(_JVM_END_S)}"
+    except subprocess.TimeoutExpired:
+        return ""
 
 
 @contextmanager

@@ -49,8 +49,9 @@ def submitted() -> bool:
 def given() -> dict[str, str]:
     """What was set outside kshark: by spark-submit, else by spark-defaults.conf."""
     if submitted():
-        from pyspark import SparkConf
+        from pyspark import SparkConf, SparkContext
 
+        SparkContext._ensure_initialized()  # the JVM of spark-submit has the settings; before it is asked there are none
         return dict(SparkConf().getAll())
     return _defaults_file()
 

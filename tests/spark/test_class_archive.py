@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from spark_analysis.class_archive import archive, java_options
-from spark_analysis.java import MISSING, find_java
 from spark_analysis.settings import all_settings
 from tests.shared import CAPTURES
+from tests.spark.commands import kshark_spark, needs_java
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -41,36 +38,31 @@ def test_a_path_that_java_would_take_for_two_options_is_not_given(tmp_path: Path
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(find_java() is None, reason=MISSING)
+@needs_java
 def test_an_archive_that_does_not_fit_is_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _prepared(tmp_path, monkeypatch)
-    done = _kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--master", "local[1]")
+    done = kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--master", "local[1]")
     assert (done.returncode, done.stderr) == (1, "")
     assert "28 violations" in done.stdout
     assert path.read_bytes() == b"not what a JVM wrote"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_java() is None, reason=MISSING)
+@needs_java
 def test_what_prepare_makes_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = _kshark_spark("prepare")
+    made = kshark_spark("prepare")
     assert (made.returncode, made.stdout) == (0, "")
     assert made.stderr.startswith(f"kshark-spark: {archive()} (")
     strict = java_options().replace("-Xshare:auto", "-Xshare:on")  # a JVM that does not start without it
-    done = _kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--conf", f"spark.driver.extraJavaOptions={strict}")
+    done = kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--conf", f"spark.driver.extraJavaOptions={strict}")
     assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
-    done = _kshark_spark("prepare")
+    done = kshark_spark("prepare")
     assert done.returncode == 2
     assert done.stderr.startswith("kshark-spark: Spark's classes cannot be kept: ")
     assert "XDG_CACHE_HOME names another folder" in done.stderr
-
-
-def _kshark_spark(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "spark_analysis", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))

@@ -93,6 +93,7 @@ def test_conf_is_pairs() -> None:
         ("SparkException: Python worker exited unexpectedly (crashed)", "a worker was killed"),
         ("Container killed by YARN for exceeding memory limits", "a worker ran out of memory"),
         ('Cannot run program "python3.13": error=2', "a worker could not start python3.13"),
+        ("Python in worker has different version: 3.10 than that in driver: 3.11", "a worker runs another Python (3.10)"),
         ("Answer from Java side is empty", "Spark's own process ended"),
         ("All masters are unresponsive! Giving up.", "the Spark master went away"),
         ("something new\nat org.apache.spark", "Spark stopped: something new"),
@@ -100,6 +101,11 @@ def test_conf_is_pairs() -> None:
 )
 def test_spark_s_own_words_become_a_sentence_with_the_next_step(said: str, told_so: str) -> None:
     assert sentence(RuntimeError(said)).startswith(told_so)
+
+
+def test_what_java_throws_is_told_not_what_py4j_says_before_it() -> None:
+    said = "An error occurred while calling o1.start.\n: java.net.BindException: Address in use: 'sparkDriver'\n\tat sun.nio.ch.Net.bind"
+    assert sentence(RuntimeError(said)) == "Spark stopped: Address in use: 'sparkDriver'"
 
 
 def test_without_pyspark_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,118 @@
+"""`kshark-spark` as a process of its own, with Pythons that lack something, and with processes that are killed while they read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_analysis.java import MISSING, find_java
+from tests.shared import ROOT
+
+needs_java = pytest.mark.skipif(find_java() is None, reason=MISSING)
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc here: nobody tells which process has a file open")
+
+#: kshark's packages, as they are named where it is installed.
+KSHARK = "kshark", "dissectors", "spark_analysis"
+_PATIENCE_S = 120.0
+
+
+def kshark_spark(*words: str, python: Path | str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in the project's folder: only its own process finds kshark there."""
+    command = [str(python), "-m", "spark_analysis", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=outside(**environment), cwd=ROOT)
+
+
+def outside(**environment: str) -> dict[str, str]:
+    """The environment, without what tells processes where kshark is."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
+
+
+def java_home() -> str:
+    """What Spark's own programs need to be told."""
+    java = find_java()
+    assert java is not None
+    return str(java.home)
+
+
+def python_without(folder: Path, *missing: str) -> Path:
+    """A Python with all that is installed here, but for distributions and packages with one of these words in their name."""
+    venv.create(folder, symlinks=True)
+    target = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not any(word in entry.name for word in missing):
+            (target / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
+# -- a process that is killed
+
+
+def killed_while_reading(
+    path: Path, words: Sequence[str], victim: Callable[[int], int], server: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names for it is killed."""
+    command = [sys.executable, "-m", "spark_analysis", *words]
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, env=outside(), cwd=ROOT, **piped) as process:
+        os.kill(victim(_reader(path, process, server or process.pid)), signal.SIGKILL)
+        stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+def parent(process: int) -> int:
+    """The process that started another."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _reader(path: Path, command: subprocess.Popen[str], leader: int) -> int:
+    """The first process of the leader's session, but for itself, that has a file open."""
+    until = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < until and command.poll() is None:
+        for process in _below(leader):
+            if path in _open_files(process):
+                return process
+        time.sleep(0.005)
+    raise AssertionError(f"no worker has opened {path}")
+
+
+def _below(leader: int) -> list[int]:
+    """The other processes of a session, which is named by its first."""
+    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [number for number in numbers if number != leader and _session(number) == leader]
+
+
+def _session(process: int) -> int | None:
+    try:
+        return os.getsid(process)
+    except OSError:  # it has ended
+        return None
+
+
+def _open_files(process: int) -> set[Path]:
+    try:
+        return {entry.readlink() for entry in Path(f"/proc/{process}/fd").iterdir()}
+    except OSError:  # it has ended
+        return set()
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server in a session of its own that runs in `folder` and is stopped in the end."""
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=outside(**environment), cwd=folder, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
