@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kshark.errors import UsageError
 from kshark.output.manifest import read_manifest
 from kshark.tables import TABLES
 
@@ -21,8 +22,13 @@ READ: Final = ("exchanges", "share_requests", "heartbeats", "flows", "weirds")
 
 def exported(spark: SparkSession, folder: Path) -> Tables:
     """The rows of an export: those of the files that its manifest lists."""
+    return {name: one_exported(spark, folder, name) for name in READ}
+
+
+def one_exported(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    """One table of an export. Raises kshark.UsageError where it has none of that name."""
     tables = read_manifest(folder).tables
-    return {
-        name: spark.read.schema(TABLES[name].ddl).parquet(*(str(folder.absolute() / file.path) for file in tables[name].files))
-        for name in READ
-    }
+    if name not in tables:
+        raise UsageError(f'{folder} has no table "{name}"; it has {", ".join(tables)}')
+    files = [str(folder.absolute() / file.path) for file in tables[name].files]
+    return spark.read.schema(TABLES[name].ddl).parquet(*files)
