@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _PYTHON: Final = "spark.pyspark.python"
 #: How long a JVM that hung up may take to end.
 _JVM_END_S: Final = 1.0
-#: A Connect server that does not answer is asked again for twenty seconds; Spark's own policy tries for ten minutes.
-_RETRIES: Final = 8
+#: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten minutes.
+_RETRIES: Final = 5
 _BACKOFF_MS: Final = 4_000
 _NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
 

@@ -59,19 +59,28 @@ def python_without(folder: Path, *missing: str) -> Path:
 
 
 def killed_while_reading(
-    path: Path, words: Sequence[str], victim: Callable[[int], int], server: int | None = None
+    path: Path,
+    words: Sequence[str],
+    victim: Callable[[int], int],
+    server: int | None = None,
+    python: Path | str = sys.executable,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names for it is killed."""
-    command = [sys.executable, "-m", "spark_analysis", *words]
+    command = [str(python), "-m", "spark_analysis", *words]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen(command, env=outside(), cwd=ROOT, **piped) as process:
+    with subprocess.Popen(command, env=outside(**environment), cwd=ROOT, **piped) as process:
         os.kill(victim(_reader(path, process, server or process.pid)), signal.SIGKILL)
         stdout, stderr = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
-def parent(process: int) -> int:
-    """The process that started another."""
+def java_of(worker: int) -> int:
+    """The Java that a worker works for: it started the process that forks workers."""
+    return _parent(_parent(worker))
+
+
+def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 

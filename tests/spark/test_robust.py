@@ -12,7 +12,7 @@ import pytest
 
 import kshark.cli
 from tests.shared import CAPTURES, ROOT
-from tests.spark.commands import killed_while_reading, kshark_spark, needs_java, needs_proc, outside, parent, python_without
+from tests.spark.commands import java_of, killed_while_reading, kshark_spark, needs_java, needs_proc, outside, python_without
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = [pytest.mark.spark, needs_java]
@@ -60,7 +60,16 @@ def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_no_folder_for_the_event_log(tmp_path: Path) -> None:
-    done = kshark_spark("check", EPOCHS, *HERE, "--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={tmp_path}/log")
+    done = kshark_spark(
+        "check",
+        EPOCHS,
+        *HERE,
+        "--conf",
+        "spark.eventLog.enabled=true",
+        "--conf",
+        f"spark.eventLog.dir={tmp_path}/log",
+        TMPDIR=str(tmp_path),
+    )
     assert says(done, f"no Spark session on local[1]: {tmp_path}/log, the folder of Spark's event log, does not exist; make it"), (
         done.stderr
     )
@@ -68,7 +77,7 @@ def test_no_folder_for_the_event_log(tmp_path: Path) -> None:
 
 def test_no_folder_for_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = kshark_spark("check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"))
+    done = kshark_spark("check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"), TMPDIR=str(tmp_path))
     assert says(done, "no Spark session on local[1]: no folder for its temporary files can be made; name one"), done.stderr
 
 
@@ -94,7 +103,6 @@ def test_a_worker_is_killed() -> None:
 
 @needs_proc
 def test_spark_itself_is_killed() -> None:
-    """A worker's parent is the process that forks workers, and its parent Spark's Java."""
     capture = CAPTURES / "produce-mix.pcap"
-    done = killed_while_reading(capture, ["check", str(capture), *HERE], lambda worker: parent(parent(worker)))
+    done = killed_while_reading(capture, ["check", str(capture), *HERE], java_of)
     assert says(done, "Spark's own process ended (killed, or out of memory)"), done.stderr
