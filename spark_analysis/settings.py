@@ -18,6 +18,8 @@ _OURS: Final = {
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # so many rows are put together before they are kept on disk, however long they are: ours may be half a megabyte
+    "spark.sql.inMemoryColumnarStorage.batchSize": "64",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
 #: On one machine the JVM's quick compiler alone and one thread for garbage take a third off a short job.
