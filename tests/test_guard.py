@@ -55,7 +55,7 @@ ALLOWED: Final = {
     ("share RPCs", "no records"): Counts(4.5, 25.8, 138.8),
     ("share RPCs", "fields"): Counts(3.1, 16.7, 76.7),
     ("share RPCs", "check"): Counts(8.4, 26.2, 153.4),
-    ("share RPCs", "tables"): Counts(16.7, 55.6, 287.1),
+    ("share RPCs", "tables"): Counts(18.5, 56.2, 291.7),
     ("record batches", "json"): Counts(23.3, 49.8, 261.4),
     ("record batches", "no records"): Counts(7.0, 34.4, 146.7),
     ("record batches", "fields"): Counts(5.4, 23.0, 97.5),

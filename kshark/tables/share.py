@@ -23,7 +23,7 @@ _only_lists: Final = ONLY_LISTS.compiled()
 
 def add(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds an exchange to `share_requests`, `acknowledgements` and `acquired`."""
-    response, where, earlier = exchange.response, connection.named(request), connection.earlier
+    response, where, earlier = exchange.response, connection.where or connection.named(request), connection.earlier
     asked, answer = request.body, None if response is None else response.body
     group_id, member_id = getattr(asked, "group_id", None), getattr(asked, "member_id", None)
     topics = getattr(asked, "topics", None)
