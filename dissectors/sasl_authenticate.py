@@ -9,6 +9,7 @@ DISSECTOR = api(
     versions="0-2",
     flexible="2+",
     kip="KIP-152",
+    sasl="goes on",
     request=struct(bytes_("auth_bytes")),
     response=struct(
         int16("error_code", enum=ErrorCode),

@@ -10,6 +10,7 @@ DISSECTOR = api(
     flexible="none",
     kip="KIP-43",
     then_raw="0",
+    sasl="begins",
     request=struct(string("mechanism")),
     response=struct(int16("error_code", enum=ErrorCode), array("mechanisms", string())),
 )

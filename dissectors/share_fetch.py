@@ -26,6 +26,7 @@ DISSECTOR = api(
     versions="0-2",
     flexible="0+",
     kip="KIP-932",
+    early_access="0",
     request=struct(
         string("group_id", nullable="0+"),
         string("member_id", nullable="0+"),

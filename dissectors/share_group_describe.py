@@ -33,6 +33,7 @@ DISSECTOR = api(
     versions="0-1",
     flexible="0+",
     kip="KIP-932",
+    early_access="0",
     request=struct(array("group_ids", string()), boolean("include_authorized_operations")),
     response=struct(int32("throttle_time_ms"), array("groups", described_group)),
 )

@@ -9,6 +9,7 @@ DISSECTOR = api(
     versions="0-1",
     flexible="0+",
     kip="KIP-932",
+    early_access="0",
     request=struct(
         string("group_id"),
         string("member_id"),

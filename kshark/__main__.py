@@ -1,8 +1,10 @@
 """`python -m kshark` is the command `kshark`."""
 
 import sys
-
-from kshark.cli import main
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a folder `dissectors` where it is called is not kshark's
+    from kshark.cli import main
+
     sys.exit(main())

@@ -19,11 +19,37 @@ class FilterError(UsageError):
 
 
 class UnreadableInput(Error):
-    """The file is no capture, or cannot be opened; exit code 2."""
+    """The file is no capture, or cannot be opened; exit code 2.
+
+    `code` says in a word what is wrong with it (the column of `faults`), `when` what was done with it: hash, index or read.
+    """
+
+    code: str = "unreadable"
+    when: str = "read"
 
 
 class NoCapture(UnreadableInput):
     """The file can be read, and is no capture."""
+
+    code = "no_capture"
+
+
+class Damaged(UnreadableInput):
+    """The file begins as a capture does, and cannot be read on from there."""
+
+    code = "damaged"
+
+
+class Vanished(UnreadableInput):
+    """There is no such file, or no more."""
+
+    code = "vanished"
+
+
+class Changed(UnreadableInput):
+    """It is not the file any more that was begun."""
+
+    code = "changed"
 
 
 class SchemaError(Error):

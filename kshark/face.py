@@ -9,7 +9,7 @@ from kshark.analysis import Analyzer, Told, in_packet_order
 from kshark.capture import open_captures
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
-from kshark.pipeline import Engine, Options
+from kshark.pipeline import JUDGED, Engine, Options
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
@@ -41,5 +41,5 @@ def read(*paths: str | Path, records: bool = True, payload: bool = True, dissect
 def check(*paths: str | Path) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
     analyzer = Analyzer()
-    found = [finding for page in pages(paths, Options(records=False)) for finding in analyzer.page(page)]
+    found = [finding for page in pages(paths, JUDGED) for finding in analyzer.page(page)]
     yield from in_packet_order([*found, *analyzer.close()])

@@ -59,23 +59,44 @@ NESTING: Final = 32
 WEIRDS_PER_FLOW: Final = 100
 #: Rows of a table of `kshark stats`; what comes beyond is counted together.
 STATISTICS_ROWS: Final = 10_000
+#: Groups of `kshark groups`, their members in all, and what is told of each: the last changes of state, and of coordinator, the
+#: last administrative operations that changed it, and that only read.
+GROUPS: Final = 10_000
+GROUP_MEMBERS: Final = 100_000
+GROUP_CHANGES: Final = 100
 #: What a report holds: findings of each kind in full, members with their time line, cells of its chart, and share requests, those
 #: that were refused apart.
 REPORT_FINDINGS: Final = 20
 REPORT_MEMBERS: Final = 24
 REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000
+#: Refused exchanges that a later finding may explain; of older ones no finding is expected any more.
+REFUSALS: Final = 65_536
 #: Share sessions held at the same time.
 SESSIONS: Final = 100_000
 #: Members of share groups on one connection whose last request is remembered for the tables.
 MEMBERS_OF_CONNECTION: Final = 1_000
 #: Requests of one share session that wait for the answer of an earlier one.
 WAITING_STEPS: Final = 1_000
+#: Findings of one share session that wait for what the capture shows later.
+WAITING_VERDICTS: Final = 100
 #: Requests of one share session that were open when the last one came.
 OVERLAPPING_STEPS: Final = 64
 #: Partitions of one share session, and ranges of records its member holds, that are remembered.
 SESSION_PARTITIONS: Final = 10_000
 HELD_RANGES: Final = 10_000
+#: Share partitions, and ranges of records of one that are remembered.
+SHARE_PARTITIONS: Final = 10_000
+IN_FLIGHT_RANGES: Final = 10_000
+#: Members and topics of which what they do again and again is counted.
+RATIONED: Final = 10_000
+#: Findings about records that wait for what the capture shows later.
+PENDING_VERDICTS: Final = 1_000
+#: Ranges of offsets that are remembered of what share coordinators stored, and the connections on which one state was asked for.
+STORED_RANGES: Final = 1_000_000
+SENDERS_OF_A_STATE: Final = 16
+#: Administrative operations that wait for what they lack.
+UNFINISHED_OPERATIONS: Final = 1_000
 #: Holes remembered of one connection, and of one broker; if there are more, two become one that covers both.
 HOLES: Final = 64
 #: Hosts of one broker's clients whose holes are told apart; those of further ones count for all.

@@ -251,6 +251,13 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     detail: str | UnsetType = UNSET
     file: str | UnsetType = UNSET
     frame: int | UnsetType = UNSET
+    #: On an answer: those of its request, where its own body names none.
+    group_id: str | UnsetType = UNSET
+    member_id: str | UnsetType = UNSET
+
+
+#: What an answer has from its request, by the names that the fields have in bodies too.
+OWNER: Final = ("group_id", "member_id")
 
 
 Remembered = TypeVar("Remembered", bound=tuple[Any, ...])
@@ -284,7 +291,7 @@ class Weird(msgspec.Struct, gc=False):
     """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage` who saw it.
 
     `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none); one may stand for many, then
-    `times` says how often it was seen.
+    `times` says how often it was seen. `correlation_id`: of the request that it is about.
     """
 
     code: str
@@ -297,6 +304,7 @@ class Weird(msgspec.Struct, gc=False):
     first_packet: int | None = None
     size: int = 0
     times: int = 1
+    correlation_id: int | None = None
 
 
 def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
@@ -344,6 +352,9 @@ class Finding(msgspec.Struct, gc=False):
     #: Who the client said it is, where its ApiVersions request told.
     client_id: str | None = None
     software: str | None = None
+    #: The records that it is about.
+    first_offset: int | None = None
+    last_offset: int | None = None
 
 
 Event = Frames | Message | Exchange | Weird | Gap | Opened | HalfClosed | Closed

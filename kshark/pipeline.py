@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kshark.exchange import Decoders, ExchangeStage, FlowState
 from kshark.facts import Fact, Question
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Options:
     """What the consumer asks for; what nobody looks at is not read.
 
-    `records`: open record batches, or their headers only, or leave `{"size": n}`. `payload`: keys, values and header values of records,
-    or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka
-    whatever their bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic
-    names, for consumers that show bodies. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of records, or only
+    their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
+    bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
+    consumers that show bodies. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -39,6 +39,10 @@ class Options:
     dissectors: tuple[Path, ...] = ()
     embedded: bool = False
     exact: bool = False
+
+
+#: What judging reads: all bodies, and of record batches whether they are what their headers say.
+JUDGED: Final = Options(records="checked", payload=False)
 
 
 class Front:

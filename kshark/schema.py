@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kshark import limits
 from kshark.errors import SchemaError
@@ -280,6 +280,9 @@ def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
     return all(_takes_no_byte(f, version, flexible & f.flexible) for f in struct.in_wire_order(version))
 
 
+Sasl = Literal["begins", "goes on"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Api:
     """One API of Kafka: both layouts, and attributes for the ways in which its wire format differs from all others.
@@ -287,8 +290,8 @@ class Api:
     `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
     with this error code has that version's layout. `one_way`: (field, value): a request with this value has no answer. `then_raw`:
     after an answer of these versions the connection carries SASL tokens without headers. `software`: the request's fields with the name
-    and version of the client's software. `repeated`: every connection gets the same answer, so it is worth keeping. `kip` and `about`
-    are for people.
+    and version of the client's software. `repeated`: every connection gets the same answer, so it is worth keeping. `early_access`:
+    versions that no finished release takes. `sasl`: it begins or goes on with authentication. `kip` and `about` are for people.
     """
 
     key: int
@@ -306,6 +309,8 @@ class Api:
     software: tuple[str, str] | None = None
     then_raw: Versions = NEVER
     repeated: bool = False
+    early_access: Versions = NEVER
+    sasl: Sasl | None = None
 
     def layout(self, kind: str, version: int, begins: bytes = b"") -> tuple[Layout, int]:
         """The layout of requests or responses, and the version in which a body is laid out that begins with these bytes."""
@@ -342,6 +347,8 @@ def api(
     software: tuple[str, str] | None = None,
     then_raw: str = "none",
     repeated: bool = False,
+    early_access: str = "none",
+    sasl: Sasl | None = None,
     older_request: Mapping[int, Field] | None = None,
     older_response: Mapping[int, Field] | None = None,
 ) -> Api:
@@ -364,4 +371,6 @@ def api(
         software,
         versions_of(then_raw),
         repeated,
+        versions_of(early_access),
+        sasl,
     )

@@ -1,8 +1,10 @@
 """`python -m spark_analysis`, and the file that spark-submit is given: the same as the command `kshark-spark`."""
 
 import sys
-
-from spark_analysis.cli import main
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a folder `dissectors` where it is called is not kshark's
+    from spark_analysis.cli import main
+
     sys.exit(main())

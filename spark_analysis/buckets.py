@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import Listed, Told
+from kshark.analysis import Listed, Observed, Told
 from kshark.model import Finding
 from kshark.parallel.judging import Judging
 from kshark.registry import Registry
 from kshark.tables.events import Placed
-from spark_analysis.rows import Row, by_row
+from spark_analysis.rows import Row, by_row, collected, frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Findings as JSON; a bucket's last row has the number of its sessions, and what was made of them, pickled.
-_FOUND: Final = "bucket int, finding binary, sessions bigint, made binary"
-_FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("sessions", pa.int64()), ("made", pa.binary())])
+#: Findings as JSON; a bucket's last row has what else is told of it, and what was made of its sessions, pickled.
+_FOUND: Final = "bucket int, finding binary, told binary"
+_FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("told", pa.binary())])
+_EXCHANGE: Final = pa.schema([("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 #: A list of no exchanges, packed.
 _NONE: Final = b"\x90"
 _JSON: Final = msgspec.json.Encoder()
@@ -53,15 +54,15 @@ class Bucketed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The findings of a capture, the number of its share sessions, and what was made of them in each bucket."""
+    """The findings of a capture, its share sessions, explained refusals and coverage, and what was made of the sessions in each bucket."""
 
     findings: list[Finding]
-    sessions: int
+    observed: Observed
     made: list[Any]
 
 
-def judged(exchanges: DataFrame, captures: Sequence[Bucketed]) -> list[Found]:
-    """What is found in each capture, from all captures' exchanges."""
+def judged(exchanges: DataFrame, captures: Sequence[Bucketed], *, coverage: bool = False) -> list[Found]:
+    """What is found in each capture, from all captures' exchanges; `coverage`: whether that is counted."""
     from pyspark.sql import functions as F
 
     if not captures:
@@ -70,39 +71,40 @@ def judged(exchanges: DataFrame, captures: Sequence[Bucketed]) -> list[Found]:
     buckets = max(capture) + 1
     exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
     # what is common is judged even where nobody has exchanges
-    nobody = exchanges.sparkSession.createDataFrame([(one.bucket, 0, _NONE) for one in captures], exchanges.schema)
+    nobody = frame_of(exchanges.sparkSession, _EXCHANGE, [(one.bucket, 0, _NONE) for one in captures])
 
     def judge(rows: Iterator[Row]) -> Iterator[Row]:
         for bucket, own in groupby(rows, itemgetter(0)):
-            yield from _judge(bucket, own, captures[capture[bucket]])
+            yield from _judge(bucket, own, captures[capture[bucket]], coverage)
 
     together = exchanges.unionByName(nobody).repartitionById(buckets, F.col("bucket"))
-    rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND).collect()
+    rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND)
     found: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
-    sessions, made = Counter[int](), defaultdict[int, list[Any]](list)
-    for row in rows:
-        if row.finding is None:
-            sessions[capture[row.bucket]] += row.sessions
-            made[capture[row.bucket]].append(pickle.loads(row.made))
+    observed, made = defaultdict[int, Observed](Observed), defaultdict[int, list[Any]](list)
+    for bucket, finding, told in collected(rows):
+        if finding is None:
+            seen, listed = pickle.loads(told)
+            observed[capture[bucket]].join(seen)
+            made[capture[bucket]].append(listed)
         else:
-            found[capture[row.bucket]][row.bucket][bytes(row.finding)] += 1
-    return [Found(once(found[at].values()), sessions[at], made[at]) for at in range(len(captures))]
+            found[capture[bucket]][bucket][finding] += 1
+    return [Found(once(found[at].values()), observed[at], made[at]) for at in range(len(captures))]
 
 
-def _judge(bucket: int, rows: Iterator[Row], told: Bucketed) -> Iterator[Row]:
+def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> Iterator[Row]:
     common: list[Placed] = pickle.loads(told.common)
     lister = None if told.lister is None else told.lister(common)
-    judging = Judging(common, Registry(), listed=lister is not None)
+    judging = Judging(common, Registry(), first=bucket == told.bucket, listed=lister is not None, coverage=coverage)
 
     def findings(told: Sequence[Told]) -> Iterator[Row]:
         if lister is not None:
             lister.page([one for one in told if not isinstance(one, Finding)])
-        return ((bucket, _JSON.encode(one), 0, None) for one in told if isinstance(one, Finding))
+        return ((bucket, _JSON.encode(one), None) for one in told if isinstance(one, Finding))
 
     for _, since, exchanges in rows:
         yield from findings(judging.feed(since, exchanges))
     yield from findings(judging.close())
-    yield bucket, None, judging.sessions, pickle.dumps(None if lister is None else lister.close(), 5)
+    yield bucket, None, pickle.dumps((judging.observed, None if lister is None else lister.close()), 5)
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:

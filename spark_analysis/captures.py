@@ -7,8 +7,8 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import Analyzer, in_packet_order
-from kshark.capture.files import sizes_of
+from kshark.analysis import Audit, Observed, in_packet_order
+from kshark.errors import UnreadableInput
 from kshark.face import pages
 from kshark.model import Finding, Message
 from kshark.names import TopicNames
@@ -17,8 +17,8 @@ from kshark.pipeline import Options
 from kshark.registry import Registry
 from spark_analysis.check import Checked
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Sizes, tasks_for
-from spark_analysis.rows import Fault, results
+from spark_analysis.plan import Sizes, are_shared_out, tasks_for
+from spark_analysis.rows import results
 from spark_analysis.session import cores_of
 
 if TYPE_CHECKING:
@@ -27,41 +27,46 @@ if TYPE_CHECKING:
 DEFAULT: Final = Sizes()
 
 
-def checked(spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Checked | Fault]:
-    """What was found in each capture, or why it could not be read."""
-    is_large = [size > sizes.whole for size in sizes_of(captures)]
+def checked(
+    spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT, *, coverage: bool = False
+) -> list[Checked | UnreadableInput]:
+    """What was found in each capture, or why it could not be read; `coverage`: whether that is counted."""
+    cores = cores_of(spark)
+    is_large = are_shared_out(captures, cores, sizes)
     large = [*compress(captures, is_large)]
     small = [files for files, one in zip(captures, is_large, strict=True) if not one]
-    tasks = tasks_for([file for files in small for file in files], len(small), cores_of(spark))
-    apart = iter([one if isinstance(one, Fault) else _joined(one) for one in analysed(spark, large, options, sizes)])
-    whole = iter(results(spark, small, lambda files: _whole(files, options), tasks))
+    tasks = tasks_for([file for files in small for file in files], len(small), cores)
+    apart = iter(
+        [one if isinstance(one, UnreadableInput) else _joined(one) for one in analysed(spark, large, options, sizes, coverage=coverage)]
+    )
+    whole = iter(results(spark, small, lambda files: _whole(files, options, coverage), tasks))
     return [next(apart if one else whole) for one in is_large]
 
 
-def _whole(files: Sequence[str], options: Options) -> Checked:
+def _whole(files: Sequence[str], options: Options, coverage: bool) -> Checked:
     """A capture in one task."""
-    analyzer, names, notes = Analyzer(), TopicNames(Registry(options.dissectors)), Notes()
+    registry = Registry(options.dissectors)
+    audit, names, notes = Audit(registry, coverage=coverage), TopicNames(registry), Notes()
     found: list[Finding] = []
     for page in pages(files, options):
         notes.add(page)
-        found += analyzer.page(page)
+        found += audit.page(page)
         for event in page:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 names.learn(event)
-    found += analyzer.close()
-    seen = analyzer.summary()
-    return _checked(found, names.known, notes, seen["sessions"], seen["exchanges"], seen["gaps"])
+    found += audit.close()
+    return _checked(found, names.known, notes, audit.observed)
 
 
 def _joined(capture: Analysed) -> Checked:
     """A capture that many tasks have read."""
     _, parts, found = capture
-    checked = _checked(found.findings, parts.names, parts.notes, found.sessions, parts.exchanges, parts.gaps)
+    checked = _checked(found.findings, parts.names, parts.notes, capture.observed)
     checked.giant = capture.giant
     return checked
 
 
-def _checked(found: Iterable[Finding], names: Mapping[str, str], notes: Notes, sessions: int, exchanges: int, gaps: int) -> Checked:
+def _checked(found: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
     findings = in_packet_order(found)
     topics = {topic_id: names[topic_id] for finding in findings if (topic_id := finding.topic_id) is not None and topic_id in names}
-    return Checked(findings, topics, sessions, exchanges, gaps, notes)
+    return Checked(findings, topics, observed, notes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kshark.analysis import in_packet_order
+from kshark.analysis import Observed, in_packet_order
 from kshark.model import Finding
 from kshark.output.notes import Notes
 from spark_analysis.buckets import Bucketed, judged
-from spark_analysis.screen import screened
+from spark_analysis.refusals import exchanges_of
+from spark_analysis.screen import EVERYBODY, screened
 from spark_analysis.suspects import common_of, connections_of, names_of_brokers, packed
 from spark_analysis.topics import topic_names
 
@@ -20,41 +21,41 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in packet order, the names of their topics if asked for, the counts of Analyzer.summary, what was odd
-    about its packets, and what was odd about the work."""
+    """Of one capture: findings in packet order, the names of their topics if asked for, what they were found in, what was odd about its
+    packets, and what was odd about the work."""
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
-    sessions: int = 0
-    exchanges: int = 0
-    gaps: int = 0
+    observed: Observed = field(default_factory=Observed)
     notes: Notes = field(default_factory=Notes)
     giant: str | None = field(default=None, compare=False)
 
-    @property
-    def seen(self) -> dict[str, Any]:
-        return {"sessions": self.sessions, "exchanges": self.exchanges, "gaps": self.gaps}
 
+def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False, coverage: bool = False) -> dict[str, Checked]:
+    """The findings of each capture, with the names of their topics if these are to be `named`; `buckets` in all, one a capture at least.
 
-def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False) -> dict[str, Checked]:
-    """The findings of each capture, with the names of their topics if these are to be `named`; `buckets` in all, one a capture at least."""
+    `coverage`: it is counted, and everybody is judged.
+    """
     connections = connections_of(tables, captures)
     each = max(1, buckets // max(1, len(captures)))
-    known = screened(tables, {})
+    known = EVERYBODY if coverage else screened(tables, {})
     exchanges = packed(tables["exchanges"], known.suspects, connections, each)
     common = common_of(exchanges)
     names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(common[of.number]).items()}
-    if names:
-        known, before = screened(tables, names), {*known.suspects}
-        if not before.issuperset(known.suspects):
+    if names and known.suspects is not None:
+        before, known = {*known.suspects}, screened(tables, names)
+        if not before.issuperset(known.suspects or ()):
             exchanges = packed(tables["exchanges"], known.suspects, connections, each)
     told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
-    found = judged(exchanges.where("bucket >= 0"), told)
-    counts = {row.capture: row["count"] for row in tables["exchanges"].groupBy("capture").count().collect()}
+    found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
+    observed = exchanges_of(tables["exchanges"])
     checked = {}
     for name, one in zip(captures, found, strict=True):
-        sessions = one.sessions + known.clean.get(name, 0)
-        checked[name] = Checked(in_packet_order(one.findings), {}, sessions, counts.get(name, 0), connections[name].gaps)
+        seen = observed.get(name, Observed())
+        seen.join(connections[name].observed)
+        seen.join(one.observed)
+        seen.sessions += known.clean.get(name, 0)
+        checked[name] = Checked(in_packet_order(one.findings), {}, seen)
     if named:
         asked = {name: {finding.topic_id for finding in one.findings if finding.topic_id} for name, one in checked.items()}
         for name, topics in topic_names(tables["exchanges"], asked).items():

@@ -10,8 +10,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, close_to
-from kshark.errors import Error, UsageError
+from kshark.errors import UnreadableInput, UsageError
 from spark_analysis.class_archive import java_options
 from spark_analysis.progress import shown
 from spark_analysis.session import cores_of, need_pyspark, open_session
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_analysis.check import Checked
-    from spark_analysis.rows import Fault
 
 COMMANDS: Final = {
     "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
@@ -41,23 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code: as `kshark`'s."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else list(argv)
-    try:
-        return _run(words)
-    except Error as error:
-        print(f"kshark-spark: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 141
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, ConnectionError):
-            raise
-        from spark_analysis.failures import sentence
+    return ended("kshark-spark", lambda: _run(words), _of_spark)
 
-        print(f"kshark-spark: {sentence(error)}", file=sys.stderr)
-        return 2
+
+def _of_spark(error: Exception) -> str | None:
+    """Why Spark stopped."""
+    if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, ConnectionError):
+        return None
+    from spark_analysis.failures import sentence
+
+    return sentence(error)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -98,12 +91,16 @@ def _parser(command: str) -> Parser:
         add_folder(parser)
         parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
         return parser
-    from kshark.cli.check import EXIT_CODES, add_selection
+    from kshark.cli.check import EXIT_CODES, add_coverage, add_fail_on, add_selection, add_verbose
 
     if command == "report":
         parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced")
     add_format(parser, "text", "json")
     add_selection(parser)
+    if command == "check":
+        add_verbose(parser)
+        add_coverage(parser)
+        add_fail_on(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
     return parser
 
@@ -118,38 +115,42 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import selection, show, verdict
-    from kshark.cli.source import tell
+    from kshark.cli.check import came_to, fail_on, selection, tell, verdict
+    from kshark.cli.source import tell as tell_notes
+    from kshark.output.catalogue import judged
     from kshark.output.findings import Tally
     from kshark.output.sink import Sink
-    from spark_analysis.rows import Fault
 
-    chosen = selection(args)
-    sink, violated, unread = Sink(sys.stdout), False, 0
+    chosen, failing = selection(args), fail_on(args)
+    sink, failed, unread = Sink(sys.stdout), False, 0
     checked = _checked(args)
     for name, one in checked.items():
-        if isinstance(one, Fault):
-            print(f"kshark-spark: {one.text}", file=sys.stderr)
+        if isinstance(one, UnreadableInput):
+            print(f"kshark-spark: {one}", file=sys.stderr)
             unread = 2
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        tell(one.notes, name if len(checked) > 1 else "the capture")
-        if one.giant is not None:
-            print(f"kshark-spark: {one.giant}", file=sys.stderr)
         tally = Tally()
         findings = [finding for finding in one.findings if chosen(finding)]
         for finding in findings:
             tally.add(finding)
+        one.notes.leave_out(judged(tally.codes))
+        tell_notes(one.notes, name if len(checked) > 1 else "the capture")
+        if one.giant is not None:
+            print(f"kshark-spark: {one.giant}", file=sys.stderr)
         if not args.quiet:
-            show(findings, args, sink, one.topics)
-        verdict(tally, one.seen, args, sink, name if len(checked) > 1 else None)
-        violated = violated or tally.verdicts["violation"] > 0
-    return int(violated) or unread
+            tell(findings, args, sink, one.topics)
+        verdict(tally, one.observed, args, sink, name if len(checked) > 1 else None)
+        failed = failed or bool(failing & came_to(tally, one.observed, args))
+    return int(failed) or unread
 
 
-def _checked(args: Namespace) -> dict[str, Checked | Fault]:
+def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     """What was found in each capture, by the name it is shown with."""
+    from kshark.cli.check import asks_for_coverage
+
+    coverage = asks_for_coverage(args)
     folder = _tables(args.paths)
     if folder is not None:
         from kshark.output.manifest import whole_captures
@@ -159,18 +160,15 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
-            return {**check(exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text")}
-    from dissectors.topics import NAMING_APIS
-    from kshark.analysis import APIS
+            return {**check(exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage)}
     from kshark.capture.paths import absolute
-    from kshark.pipeline import Options
+    from kshark.pipeline import JUDGED
     from spark_analysis.captures import checked
 
     captures = _captures(args)
-    bodies = APIS | NAMING_APIS if args.format == "text" else APIS
     spark = _session(args)
     with shown(spark):
-        found = checked(spark, [[absolute(file) for file in files] for files in captures], Options(records=False, bodies=bodies))
+        found = checked(spark, [[absolute(file) for file in files] for files in captures], JUDGED, coverage=coverage)
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
@@ -179,7 +177,7 @@ def _checked(args: Namespace) -> dict[str, Checked | Fault]:
 
 def _export(args: Namespace) -> int:
     from kshark.capture.paths import absolute
-    from kshark.cli.export import folder_of, summary
+    from kshark.cli.export import close, folder_of
     from kshark.cli.source import tell
     from kshark.pipeline import Options
     from spark_analysis.export import run
@@ -193,12 +191,7 @@ def _export(args: Namespace) -> int:
             made = run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
     for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
         tell(notes, name if len(captures) > 1 else "the capture")
-    faults = [fault for one in made for fault in one.faults]
-    for fault in faults:
-        print(f"kshark-spark: {fault.text}", file=sys.stderr)
-    if not args.quiet:
-        print(f"kshark-spark: {summary(export)}", file=sys.stderr)
-    return 2 if faults else 0
+    return close(export, args, "kshark-spark")
 
 
 # -- report
@@ -266,12 +259,10 @@ def _tables(paths: Sequence[str]) -> Path | None:
 
 def _captures(args: Namespace) -> list[list[str]]:
     """Files by capture: all as one, or each on its own. Raises UnreadableInput for what is no capture."""
-    from kshark.capture import open_capture
-    from kshark.capture.captures import expand
-    from kshark.capture.files import of_each
+    from kshark.capture.captures import expand, need_captures
 
     if "-" in args.paths:
         raise UsageError("Spark's workers cannot read standard input; name files")
     files = [str(path) for path in expand(args.paths)]
-    of_each(lambda file: open_capture(file).close(), files)
+    need_captures(files)
     return [[file] for file in files] if args.each else [files]

@@ -11,7 +11,8 @@ Spark finds it without being told, by the module pyspark_kshark. Options are the
 | dissector | files with APIs of one's own, with commas between |
 | no_payload | true: keys, values and header values of records are left out |
 
-A capture is read by one task, with kshark's whole engine; small captures of their own share a task.
+A capture is read by one task, with kshark's whole engine; small captures of their own share a task. One that cannot be read is an error;
+for the table `faults` it is a row.
 The workers open the paths themselves, those of stores (`s3://bucket/captures/`) too.
 """
 
@@ -31,7 +32,7 @@ from kshark.capture.files import sizes_of
 from kshark.cli import export
 from kshark.cli.parser import Parser
 from kshark.cli.source import Source, sources
-from kshark.errors import UsageError
+from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Options
@@ -98,16 +99,21 @@ class CaptureReader(DataSourceReader):
         for name, files in partition.captures:
             rows = Rows(name, records=self._table == "records")
             source = Source(files, self._args, options_of(self._args, self._table), printing=False)
-            for blocks in self._blocks(source, rows):
+            for blocks in self._blocks(name, source, rows):
                 for table, block in blocks:
                     if table == self._table:
                         yield record_batch(schema, block).select(self._columns)
 
-    def _blocks(self, source: Source, rows: Rows) -> Iterator[Any]:
+    def _blocks(self, name: str, source: Source, rows: Rows) -> Iterator[Any]:
         shown = source.shows if self._args.since else lambda _: True
-        for page, told in analysed(source):
-            yield rows.page(filter(shown, page))
-            yield rows.page(filter(shown, told))
+        try:
+            for page, told in analysed(source):
+                yield rows.page(filter(shown, page))
+                yield rows.page(filter(shown, told))
+        except UnreadableInput as error:
+            if self._table != "faults":
+                raise
+            rows.fault(name, error)
         yield rows.rest()
 
 

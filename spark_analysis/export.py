@@ -24,8 +24,8 @@ from kshark.pipeline import Options
 from kshark.tables.events import Placed
 from spark_analysis.buckets import Found
 from spark_analysis.large import analysed
-from spark_analysis.plan import Plan, Sizes
-from spark_analysis.rows import Fault, read_all, results
+from spark_analysis.plan import Plan, Sizes, are_shared_out
+from spark_analysis.rows import read_all, results
 from spark_analysis.session import cores_of
 from spark_analysis.shares import Parts
 
@@ -43,12 +43,10 @@ Named = tuple[str, Sequence[str]]
 
 
 class Written(NamedTuple):
-    """What became of some captures: their part of the tables, what was odd about each by its name, those that could not be read, and how
-    many are in the tables already."""
+    """What became of some captures: their part of the tables, what was odd about each by its name, how many are in the tables already."""
 
-    part: Part = Part([], [])
+    part: Part = Part()
     notes: Sequence[tuple[str, Notes]] = ()
-    faults: Sequence[Fault] = ()
     skipped: int = 0
 
 
@@ -57,9 +55,10 @@ def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], 
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
     # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
-    is_large = [size > sizes.whole and "cluster" not in attempt.partition_by for size in sizes_of(captures)]
+    cores = cores_of(spark)
+    is_large = [one and "cluster" not in attempt.partition_by for one in are_shared_out(captures, cores, sizes)]
     large = [*compress(named, is_large)]
-    tasks = grouped([one for one in named if one not in large], cores_of(spark))
+    tasks = grouped([one for one in named if one not in large], cores)
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
     made += _in_parts(spark, large, attempt, options, sizes)
     export.skipped = sum(one.skipped for one in made)
@@ -86,25 +85,24 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
 
 
 def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
-    """All tables of these captures; where one cannot be read to its end, without its rows."""
+    """All tables of these captures."""
     part, skipped, notes = PartWriter(attempt), 0, list[tuple[str, Notes]]()
-    for one in captures:
+    for name, files in captures:
         odd = Notes()
         try:
-            capture = attempt.capture(*one)
+            capture = attempt.capture(name, files)
             if capture is None:
                 skipped += 1
                 continue
             part.begin(capture)
-            for page, told in told_of(pages(one[1], options)):
+            for page, told in told_of(pages(files, options)):
                 odd.add(page)
                 part.page(page)
                 part.page(told)
-            notes.append((one[0], odd))
         except UnreadableInput as error:
-            others = _write([other for other in captures if other is not one], attempt, options)
-            return others._replace(faults=[Fault(str(error)), *others.faults])
-    return Written(part.close(), notes, (), skipped)
+            part.fault(name, error)
+        notes.append((name, odd))
+    return Written(part.close(), notes, skipped)
 
 
 # -- large captures
@@ -112,18 +110,20 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
 
 def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, sizes: Sizes) -> list[Written]:
     """By ranges, shares and buckets."""
-    hashed = read_all(results(spark, named, lambda one: attempt.capture(*one), len(named)))
-    fresh = [(files, capture) for (_, files), capture in zip(named, hashed, strict=True) if capture is not None]
-    captures = [capture for _, capture in fresh]
-    made = [Written(skipped=len(named) - len(fresh))]
+    hashed = results(spark, named, lambda one: attempt.capture(*one), len(named))
+    known = [(files, capture) for (_, files), capture in zip(named, hashed, strict=True) if isinstance(capture, Capture)]
+    captures, unread = [capture for _, capture in known], PartWriter(attempt)
+    for (name, _), error in zip(named, hashed, strict=True):
+        if isinstance(error, UnreadableInput):
+            unread.fault(name, error)
+    made = [Written(skipped=hashed.count(None))]
     beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
-    for one in analysed(spark, [files for files, _ in fresh], options, sizes, beside, lister):
-        if isinstance(one, Fault):
-            made.append(Written(faults=[one]))
+    for capture, one in zip(captures, analysed(spark, [files for files, _ in known], options, sizes, beside, lister), strict=True):
+        if isinstance(one, UnreadableInput):
+            unread.fault(capture.name, one)
         else:
-            capture = captures[one.plan.number]
             made.append(Written(_joined(attempt, capture, one.parts, one.found), [(capture.name, one.parts.notes)]))
-    return made
+    return [*made, Written(unread.close())]
 
 
 def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: Found) -> Part:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Final
 
+#: How long a JVM that hung up may take to end.
+_JVM_END_S: Final = 5.0
 #: What Spark's message holds, and what that means. The first that is found counts; `{0}` is what the pattern caught.
 _CAUSES: Final = (
     (
@@ -33,8 +37,12 @@ _CAUSES: Final = (
         "a worker could not start {0}; name a Python that it has: --conf spark.pyspark.python=PATH",
     ),
     (
-        r"(?i)OutOfMemoryError|exit code:? 137|exitCode 137|signal 9|SIGKILL|Container killed by YARN|memory limits",
+        r"(?i)OutOfMemoryError|JVM ended with 52\b|exit code:? 137|exitCode 137|signal 9|SIGKILL|Container killed by YARN|memory limits",
         "a worker ran out of memory; give each more (--conf spark.executor.memory=4g, on one machine spark.driver.memory) or fewer cores",
+    ),
+    (
+        r"spark\.driver\.maxResultSize",
+        "Spark's driver is told more than it may take at a time; let it: --conf spark.driver.maxResultSize=4g",
     ),
     (
         r"(?i)Python worker exited unexpectedly|ExecutorLostFailure|executor \S+ (?:lost|exited)|Worker lost",
@@ -49,19 +57,28 @@ _CAUSES: Final = (
         r"(?i)UNAUTHENTICATED|StatusCode\.UNAVAILABLE|failed to connect to all addresses",
         "the Spark Connect server does not answer any more",
     ),
-    (
-        r"(?i)Answer from Java side is empty|Error while sending or receiving|^Connection\w*Error|Py4JNetworkError",
-        "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g",
-    ),
 )
+#: What is said when a JVM has hung up, which says least: how it ended goes before it.
+_HUNG_UP: Final = r"(?i)Answer from Java side is empty|Error while sending or receiving|^Connection\w*Error|Py4JNetworkError"
+_ENDED: Final = "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g"
 
 
 def sentence(error: BaseException) -> str:
     """What happened and what to do: the known cause, else Spark's own words."""
-    return known(f"{type(error).__name__}: {error}") or f"Spark stopped: {first_line(error)}"
+    return cause(error) or f"Spark stopped: {first_line(error)}"
 
 
-def known(text: str) -> str | None:
+def cause(error: BaseException) -> str | None:
+    """The known cause: by what was said, else by how a JVM that was started here ended; on its way it says this and that."""
+    said = f"{type(error).__name__}: {error}"
+    found = _known(said)
+    if found is None:
+        end = _jvm_end()
+        found = _known(end) or (_ENDED if end or re.search(_HUNG_UP, said) else None)
+    return found
+
+
+def _known(text: str) -> str | None:
     """What a message of Spark's means and what to do; None where nobody knows."""
     for pattern, meaning in _CAUSES:
         found = re.search(pattern, text)
@@ -70,8 +87,18 @@ def known(text: str) -> str | None:
     return None
 
 
+def _jvm_end() -> str:
+    """How the JVM that was started here ended, if it has: some causes are told by its exit code alone."""
+    context = sys.modules.get("pyspark.core.context")
+    process = context and getattr(context.SparkContext._gateway, "proc", None)
+    try:
+        return f"JVM ended with {process.wait(_JVM_END_S)}" if process else ""
+    except subprocess.TimeoutExpired:
+        return ""
+
+
 def first_line(error: BaseException) -> str:
-    """The first line that says what happened: where Java threw something Py4J's own stands before it."""
+    """The line that says what happened first: where Java threw something it is the last cause, Py4J's own words stand before it."""
     text = str(error).strip()
-    java = re.search(r"^: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
-    return (java[1] if java else text.split("\n", 1)[0])[:300] or type(error).__name__
+    java = re.findall(r"^(?:Caused by)?: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
+    return (java[-1] if java else text.split("\n", 1)[0])[:300] or type(error).__name__

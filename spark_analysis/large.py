@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshark.analysis import Observed
+from kshark.errors import UnreadableInput
 from kshark.facts import Fact
 from kshark.output.units import size
 from kshark.pipeline import Options
 from kshark.tables.events import Placed
 from spark_analysis.buckets import Bucketed, Found, Lister, judged
 from spark_analysis.plan import Plan, Sizes, planned
-from spark_analysis.rows import Fault
 from spark_analysis.session import cores_of
 from spark_analysis.shares import MakeBeside, Parts, decoded
 
@@ -31,6 +32,13 @@ class Analysed(NamedTuple):
     plan: Plan
     parts: Parts
     found: Found
+
+    @property
+    def observed(self) -> Observed:
+        """What the capture holds."""
+        observed = self.parts.observed
+        observed.join(self.found.observed)
+        return observed
 
     @property
     def giant(self) -> str | None:
@@ -51,8 +59,12 @@ def analysed(
     sizes: Sizes,
     beside: MakeBeside | None = None,
     lister: MakeLister | None = None,
-) -> list[Analysed | Fault]:
-    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and buckets have."""
+    *,
+    coverage: bool = False,
+) -> list[Analysed | UnreadableInput]:
+    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and buckets have;
+    `coverage`: whether that is counted.
+    """
     if not captures:
         return []
     cores = cores_of(spark)
@@ -60,15 +72,15 @@ def analysed(
     known = [plan for plan in plans if isinstance(plan, Plan)]
     exchanges, parts = decoded(spark, known, options, cores, beside)
     sound = [_bucketed(plan, part, lister) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
-    found = iter(judged(exchanges, sound))
+    found = iter(judged(exchanges, sound, coverage=coverage))
     each = iter(parts)
-    came: list[Analysed | Fault] = []
+    came: list[Analysed | UnreadableInput] = []
     for plan in plans:
-        if isinstance(plan, Fault):
+        if isinstance(plan, UnreadableInput):
             came.append(plan)
         else:
             part = next(each)
-            came.append(part if isinstance(part, Fault) else Analysed(plan, part, next(found)))
+            came.append(part if isinstance(part, UnreadableInput) else Analysed(plan, part, next(found)))
     return came
 
 

@@ -10,7 +10,7 @@ from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
-from itertools import groupby
+from itertools import compress, groupby
 from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from kshark.analysis import Listed, ListedSession, sessions_of
 from kshark.capture import Captures
-from kshark.capture.files import sizes_of
 from kshark.capture.paths import absolute
 from kshark.capture.ranges import Range
 from kshark.cli.apis import registry
@@ -35,8 +34,8 @@ from kshark.report.summing import Origin
 from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
 from spark_analysis.export import grouped
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Plan, Sizes
-from spark_analysis.rows import Batches, batch_of, read_all, results
+from spark_analysis.plan import Plan, Sizes, are_shared_out
+from spark_analysis.rows import Batches, batch_of, collected, read_all, results
 from spark_analysis.session import cores_of
 
 if TYPE_CHECKING:
@@ -57,8 +56,9 @@ _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
-    large = {name: files for (name, files), size in zip(places.items(), sizes_of([*places.values()]), strict=True) if size > sizes.whole}
-    tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores_of(spark))
+    cores = cores_of(spark)
+    large = dict(compress(places.items(), are_shared_out([*places.values()], cores, sizes)))
+    tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
     known = asked(args)
     made = results(spark, tasks, lambda task: [(name, _part(name, captures[name], files, known)) for name, files in task], len(tasks))
     found = {name: part for parts in read_all(made) for name, part in parts}
@@ -72,7 +72,7 @@ def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args:
     known = asked(args)
     gathered = _in_time(tables).repartition(max(1, min(tasks, len(captures))), "capture")
     told = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(captures, known), PARTS)
-    found = {row.capture: pickle.loads(row.part) for row in told.collect()}
+    found = {capture: pickle.loads(part) for capture, part in collected(told)}
     # a capture in which nothing happened has no rows
     return [found.get(name) or Reporting(name, known).close(files) for name, files in captures.items()]
 
@@ -145,8 +145,7 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     findings = [*filter(selection(args), found.findings)]
     topics = {topic_id: name for topic_id, name in parts.names.items() if topic_id in {finding.topic_id for finding in findings}}
     locate = partial(_locate, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
-    seen = {"sessions": found.sessions, "exchanges": parts.exchanges, "gaps": parts.gaps}
-    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, seen)
+    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed)
     return part._replace(collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made]))
 
 
@@ -193,9 +192,6 @@ class _Told:
             for table in _TOLD_BY:
                 if row[table] is not None:
                     events += self._timeline.feed(table, row[table])
-            weird = row["weirds"]
-            if weird is not None and weird["kind"] == "message" and weird["exchange"] is None:
-                self._reporting.weird(weird["code"], weird["size_bytes"])  # the message has no row
         self._reporting.page(events)
 
     def close(self) -> pa.RecordBatch:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kshark.capture.files import open_file
 from kshark.capture.source import open_capture
-from kshark.errors import UnreadableInput, UsageError
+from kshark.errors import Changed, UnreadableInput, UsageError
 
 #: Bytes from a file's beginning that tell it from another one: its first packets, with their times, lie there.
 _BEGIN_BYTES: Final = 4096
@@ -42,7 +42,7 @@ class File(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raises UnreadableInput where the file is gone, or another one has its name."""
         if _begin(self.path, self.size) != self.begin:
-            raise UnreadableInput(f"{self.path}: written over before it was read")
+            raise Changed(f"{self.path}: written over before it was read")
 
 
 def arrived(paths: Iterable[str], known: Mapping[str, File], now_ns: int, settled_ns: int) -> Iterator[File]:

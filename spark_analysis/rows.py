@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
 from kshark.errors import Error, UnreadableInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
 Row = tuple[Any, ...]
@@ -29,12 +29,6 @@ _YOUNG: Final = 200_000
 
 _RESULT: Final = "number bigint, result binary"
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
-
-
-class Fault(NamedTuple):
-    """Why a file could not be read; it stands where a result would."""
-
-    text: str
 
 
 def by_row(schema: pa.Schema, work: Callable[[Iterator[Row]], Iterator[Row]]) -> Callable[[Batches], Batches]:
@@ -62,29 +56,44 @@ def few_collections() -> None:
     gc.set_threshold(_YOUNG, 50, 100)
 
 
-def results(spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int) -> list[Result | Fault]:
-    """What workers make of each item, in their order."""
+def results(spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int) -> list[Result | UnreadableInput]:
+    """What workers make of each item, in their order; where a file could not be read the error stands in its place."""
     if not items:
         return []
 
     def each(rows: Iterator[Row]) -> Iterator[Row]:
         for (number,) in rows:
             try:
-                result: Result | Fault = work(items[number])
+                result: Result | UnreadableInput = work(items[number])
             except (Error, OSError) as error:
-                result = Fault(str(error))
+                result = fault_of(error)
             yield number, pickle.dumps(result, 5)
 
-    found = spark.range(0, len(items), 1, tasks).mapInArrow(by_row(_RESULTS, each), _RESULT).collect()
-    return [pickle.loads(row.result) for row in sorted(found, key=lambda row: row.number)]
+    found = collected(spark.range(0, len(items), 1, tasks).mapInArrow(by_row(_RESULTS, each), _RESULT))
+    return [pickle.loads(result) for _, result in sorted(found)]
 
 
-def read_all(found: Sequence[Result | Fault]) -> list[Result]:
-    """The results, where no file was at fault. Raises UnreadableInput for the first that was."""
+def frame_of(spark: SparkSession, schema: pa.Schema, rows: Sequence[Row]) -> DataFrame:
+    """Rows as a frame. Spark takes a table as it is, lists of rows by Python workers that it starts for this alone."""
+    return spark.createDataFrame(pa.Table.from_batches([batch_of(schema, rows)]))
+
+
+def collected(frame: DataFrame) -> Iterator[Row]:
+    """All rows of a frame. DataFrame.collect holds them several times in Java, and gives a part of them when it runs out of memory."""
+    return _rows(iter(frame.toArrow().to_batches()))
+
+
+def fault_of(error: Error | OSError) -> UnreadableInput:
+    """Whatever stops a task, as an error of what it read."""
+    return error if isinstance(error, UnreadableInput) else UnreadableInput(str(error))
+
+
+def read_all(found: Sequence[Result | UnreadableInput]) -> list[Result]:
+    """The results, where no file was at fault. Raises the error of the first that was."""
     for one in found:
-        if isinstance(one, Fault):
-            raise UnreadableInput(one.text)
-    return [one for one in found if not isinstance(one, Fault)]
+        if isinstance(one, UnreadableInput):
+            raise one
+    return [one for one in found if not isinstance(one, UnreadableInput)]
 
 
 def _rows(batches: Batches) -> Iterator[Row]:

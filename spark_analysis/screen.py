@@ -4,6 +4,8 @@ A member passes unseen only when each of its share sessions is as plain as can b
 request accepted with the epoch due, and at the end closed by -1, or still open when the capture ends; and when no rule's row names a
 trigger that holds, nor a condition on its requests. What is plain stands here, triggers and conditions come from the rows. A row of
 `share_requests` knows the epoch before it: rows are counted where they lie, and only sums are shuffled.
+
+Members whose exchanges are judged together (`bucket_key`: those of a group, where a rule's machine is the group's) pass together.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
-from kshark.analysis.machines import SESSION
+from kshark.analysis import APIS
 from kshark.analysis.rules import BOOK
 from kshark.analysis.steps import LEAVING
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -23,12 +26,14 @@ from kshark.conditions import Condition
 from kshark.conditions import F as Field
 from kshark.conditions.partial import widened
 from kshark.tables.share import ONLY_LISTS
+from spark_analysis.rows import collected, frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_analysis.tables import Tables
 
+_NAME: Final = pa.schema([("capture", pa.string()), ("broker", pa.string()), ("name", pa.string())])
 _SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 #: Fields of a share request, by columns of its row; fields of any request, and of any answer, in `exchanges`.
 _ASKED: Final = {
@@ -42,25 +47,35 @@ _KNOWN: Final[Mapping[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").
 
 
 class Screened(NamedTuple):
-    """`suspects`: keys of members (`member_key`) whose exchanges have to be read; `clean`: by capture, the sessions of all others."""
+    """`suspects`: whose exchanges have to be read, by `bucket_key` (None: everybody's); `clean`: by capture, the sessions of all others."""
 
-    suspects: list[int]
+    suspects: list[int] | None
     clean: dict[str, int]
+
+
+#: Nobody passes unseen.
+EVERYBODY: Final = Screened(None, {})
 
 
 def screened(tables: Tables, names: Mapping[tuple[str, str], str]) -> Screened:
     """`names`: of brokers with several addresses, by capture and address the one that stands for all."""
     sessions = tables["share_requests"].transform(lives).transform(sessions_of, with_one_name(tables["flows"], names))
-    told = sessions.unionByName(others(tables)).transform(members)
-    suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
+    told = sessions.unionByName(others(tables)).transform(together)
+    suspect = F.collect_list(F.when(F.col("suspicious"), F.col("key")))
     clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
-    rows = told.groupBy("capture").agg(suspect.alias("suspects"), clean.alias("clean")).collect()
-    return Screened([key for row in rows for key in row.suspects], {row.capture: row.clean for row in rows})
+    rows = [*collected(told.groupBy("capture").agg(suspect, clean))]
+    return Screened([key for _, suspects, _ in rows for key in suspects], {capture: sessions for capture, _, sessions in rows})
 
 
-def member_key() -> Column:
-    """A number for a member of a capture; where two have the same, both are suspicious or none."""
+def bucket_key() -> Column:
+    """A number for what has to be judged together; where two of a capture have the same, both are suspicious or none."""
     return F.xxhash64("capture", *BOOK.bucket)
+
+
+def odd() -> Column:
+    """Whether a row of `exchanges` has a code that rules name."""
+    codes = F.array(*map(F.lit, BOOK.weirds))
+    return _any_of(F.arrays_overlap(f"{kind}_weird", codes) for kind in ("request", "response"))
 
 
 def lives(requests: DataFrame) -> DataFrame:
@@ -81,8 +96,8 @@ def lives(requests: DataFrame) -> DataFrame:
         requests.where("epoch is not null")
         .withColumn("api_key", api_key)
         .transform(_with_fields, _ASKED)
-        .withColumns({"member": member_key(), "odd": _any_of(odd), "unanswered": unanswered})
-        .groupBy("flow_id", "member")
+        .withColumns({**_keys(), "odd": _any_of(odd), "unanswered": unanswered})
+        .groupBy("flow_id", *_keys())
         .agg(
             F.max("odd").alias("odd"),
             F.count_if(previous.isNull()).alias("firsts"),
@@ -102,8 +117,7 @@ def with_one_name(flows: DataFrame, names: Mapping[tuple[str, str], str]) -> Dat
     """Connections, each with its broker's address, or the one that stands for all of them."""
     if not names:
         return flows
-    rows = [(*address, name) for address, name in names.items()]
-    known = F.broadcast(flows.sparkSession.createDataFrame(rows, "capture string, broker string, name string"))
+    known = F.broadcast(frame_of(flows.sparkSession, _NAME, [(*address, name) for address, name in names.items()]))
     return flows.join(known, ["capture", "broker"], "left").withColumn("broker", F.coalesce("name", "broker"))
 
 
@@ -123,7 +137,7 @@ def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
     summed = [F.sum(name).alias(name) for name in ("firsts", "unanswered")]
     return (
         lives.join(known, "flow_id")
-        .groupBy("capture", "member", "broker")
+        .groupBy("capture", *_keys(), "broker")
         .agg(*most, *summed)
         .withColumn("elsewhere", F.col("firsts") > 1)
         .withColumn("acknowledges_alone", F.col("opened") & F.col("acknowledges_new"))
@@ -132,39 +146,40 @@ def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def others(tables: Tables) -> DataFrame:
-    """The same of members for other reasons: they left the group; a request of theirs could not be read, or breaks a rule by itself; or a
-    machine that has no screen looks at it."""
+    """The same of members for other reasons: they left the group; a request of theirs could not be read, carries a code that rules name, or
+    breaks a rule by itself; or rules of a machine that has no screen look at it."""
     exchanges, requests, heartbeats = tables["exchanges"], tables["share_requests"], tables["heartbeats"]
-    machines = [machine for machine in BOOK.machines if machine is not SESSION]
-    unscreened = frozenset[int]().union(*(machine.apis for machine in machines))
     ruled = frozenset(api_key for rule in BOOK.of_exchanges for api_key in rule.apis if api_key not in _SHARE)
-    broken = F.col("api_key").isin(*unscreened) | _broken(ruled, _ASKED_ANYWHERE)
+    broken = F.col("api_key").isin(*BOOK.visited) | _broken(ruled, _ASKED_ANYWHERE)
     left = heartbeats.where((F.col("group_type") == "share") & (F.col("member_epoch") == LEAVING))
-    suspicious = _told(member_key(), suspicious=F.lit(True))
-    asked = exchanges.where(F.col("api_key").isin(*ruled, *unscreened)).transform(_with_fields, _ASKED_ANYWHERE)
+    asked = exchanges.where(F.col("api_key").isin(*ruled, *BOOK.visited)).transform(_with_fields, _ASKED_ANYWHERE)
+    suspicious = _told(suspicious=F.lit(True))
     rows = (
-        asked.where(broken).select(*suspicious),
-        requests.where("epoch is null").select(*suspicious),
-        left.select(*_told(member_key(), left=F.lit(True))),
+        asked.where(broken).withColumns(_keys()).select(*suspicious),
+        exchanges.where(odd() & F.col("api_key").isin(*APIS)).withColumns(_keys()).select(*suspicious),
+        requests.where("epoch is null").withColumns(_keys()).select(*suspicious),
+        left.withColumns(_keys()).select(*_told(left=F.lit(True))),
     )
     return reduce(lambda one, two: one.unionByName(two), rows)
 
 
-def members(told: DataFrame) -> DataFrame:
-    """Members, each with the number of his sessions, and whether anything about any of them is suspicious, or he left with one open."""
+def together(told: DataFrame) -> DataFrame:
+    """By key the number of sessions, and whether anything about any of them is suspicious, or a member left with one open."""
     flags = [F.max(name).alias(name) for name in ("suspicious", "open", "left")]
-    return (
-        told.groupBy("capture", "member")
-        .agg(F.sum("sessions").alias("sessions"), *flags)
-        .withColumn("suspicious", F.col("suspicious") | (F.col("open") & F.col("left")))
-    )
+    suspicious = F.max(F.col("suspicious") | (F.col("open") & F.col("left"))).alias("suspicious")
+    members = told.groupBy("capture", *_keys()).agg(F.sum("sessions").alias("sessions"), *flags)
+    return members.groupBy("capture", "key").agg(F.sum("sessions").alias("sessions"), suspicious)
 
 
-def _told(key: Column | str = "member", **told: Column) -> list[Column]:
+def _keys() -> dict[str, Column]:
+    """Numbers for a member of a capture, and for what it is judged together with."""
+    return {"member": F.xxhash64("capture", "group_id", "member_id"), "key": bucket_key()}
+
+
+def _told(**told: Column) -> list[Column]:
     """The columns of what is told of members: zero and false but for what is given."""
     none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False), "left": F.lit(False)}
-    member = F.col(key) if isinstance(key, str) else key
-    return [F.col("capture"), member.alias("member"), *(column.alias(name) for name, column in (none | told).items())]
+    return [F.col("capture"), *map(F.col, _keys()), *(column.alias(name) for name, column in (none | told).items())]
 
 
 def _any_of(columns: Iterable[Column]) -> Column:
@@ -184,7 +199,7 @@ def _with_fields(rows: DataFrame, asked: Mapping[str, str]) -> DataFrame:
 def _broken(apis: Collection[int], asked: Mapping[str, str]) -> Column:
     """Whether a request may break such a rule and its answer show it, as far as the columns tell that have fields of theirs."""
     return _any_of(
-        (F.col("api_key") == api_key) & _may_hold("asked", rule.when, asked) & _may_hold("answered", rule.answer, _ANSWERED)
+        (F.col("api_key") == api_key) & _may_hold("asked", rule.broken_by, asked) & _may_hold("answered", rule.answer, _ANSWERED)
         for rule in BOOK.of_exchanges
         for api_key in rule.apis
         if api_key in apis

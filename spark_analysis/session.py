@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import logging
 import os
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kshark.errors import UsageError
-from spark_analysis.failures import first_line, known
+from spark_analysis.failures import cause, first_line
 from spark_analysis.java import MISSING, find_java
 from spark_analysis.master import LOCAL, check, is_connect, is_here
 from spark_analysis.settings import all_settings, given, submitted
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PYTHON: Final = "spark.pyspark.python"
-#: How long a JVM that hung up may take to end.
-_JVM_END_S: Final = 1.0
 #: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten minutes.
 _RETRIES: Final = 5
 _BACKOFF_MS: Final = 4_000
@@ -106,34 +104,23 @@ def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
 def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _chatter() as log:
+    with chatter() as log:
         try:
             session: SparkSession = builder.getOrCreate()
         except ImportError as error:
             extra = "connect" if is_connect(where) else "spark"
             raise UsageError(f"Spark needs more packages ({first_line(error)}); pip install 'kshark[{extra}]'") from None
         except Exception as error:
-            cause = known(f"{type(error).__name__}: {error}\n{_jvm_end()}") or first_line(error)
-            raise UsageError(f"no Spark session on {where}: {cause} (its log: {log})") from None
+            raise UsageError(f"no Spark session on {where}: {cause(error) or first_line(error)} (its log: {log})") from None
     atexit.register(log.unlink, missing_ok=True)
     return session
 
 
-def _jvm_end() -> str:
-    """How the JVM that was started here ended, if it has: some causes are told by its exit code alone."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    try:
-        return "" if process is None else f"JVM ended with {process.wait(_JVM_END_S)}"
-    except subprocess.TimeoutExpired:
-        return ""
-
-
 @contextmanager
-def _chatter() -> Iterator[Path]:
-    """What a JVM that is started within says on stderr, then and later, goes to a file: stderr is kshark's."""
+def chatter() -> Iterator[Path]:
+    """What a JVM that is started within says on stderr, then and later, and what libraries log, goes to a file: stderr is kshark's."""
     handle, name = tempfile.mkstemp(prefix="kshark-spark-", suffix=".log")
+    logging.basicConfig(filename=name)  # py4j logs a traceback where a JVM is killed
     own = os.dup(2)
     os.dup2(handle, 2)
     try:

@@ -17,15 +17,18 @@ _OURS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
+    # what goes to Python at a time
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    # so many rows are put together before they are kept on disk, however long they are: ours may be half a megabyte
-    "spark.sql.inMemoryColumnarStorage.batchSize": "64",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+    # a task keeps its rows on disk in batches of four megabytes; Java's serializer holds so many of them
+    "spark.serializer.objectStreamReset": "1",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
 #: On one machine the JVM's quick compiler alone and one thread for garbage take a third off a short job.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: On one machine nothing listens outside it.
+#: On one machine nothing listens outside it, and Python workers are forked from a process that has all they need.
 _OURS_HERE: Final = {
+    "spark.python.daemon.module": "spark_analysis.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from kshark.analysis import Observed
 from kshark.capture.ranges import read_range
-from kshark.errors import Error
+from kshark.errors import Changed, Error, UnreadableInput
 from kshark.facts import Fact, Facts
 from kshark.link import Link
 from kshark.link.ranges import together
@@ -28,9 +29,10 @@ from kshark.parallel.decoding import Beside, Decoded, Decoding
 from kshark.parallel.segments import Piece, shared_out
 from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
+from kshark.reassembly import Copies
 from kshark.tables.events import Placed
 from spark_analysis.plan import Plan, tasks_for
-from spark_analysis.rows import Fault, Row, by_row
+from spark_analysis.rows import Row, by_row, collected, fault_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,12 +74,14 @@ class Parts:
         return numbered([pickle.loads(share.common) for share in self.shares], self.weirds)
 
     @property
-    def exchanges(self) -> int:
-        return sum(share.exchanges for share in self.shares)
-
-    @property
-    def gaps(self) -> int:
-        return sum(share.gaps for share in self.shares)
+    def observed(self) -> Observed:
+        """What it holds, but for what judging tells."""
+        observed = Observed()
+        for share in self.shares:
+            observed.join(share.observed)
+        for weird in self.weirds:
+            observed.weird(weird)
+        return observed
 
     @property
     def largest(self) -> tuple[Flow, int] | None:
@@ -112,11 +116,11 @@ MakeBeside = Callable[[Plan, list[Fact]], Beside]
 
 def decoded(
     spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakeBeside | None = None
-) -> tuple[DataFrame, list[Parts | Fault]]:
+) -> tuple[DataFrame, list[Parts | UnreadableInput]]:
     """The exchanges of all captures (_EXCHANGES), and by capture what was told."""
     pieces = _pieces(spark, plans, cores)
     shares: dict[int, Decoded] = {}
-    said: dict[int, list[Said | Fault]] = {plan.share: [] for plan in plans}
+    said: dict[int, list[Said | UnreadableInput]] = {plan.share: [] for plan in plans}
     facts = [Facts([])] * len(plans)
     frames: list[DataFrame] = []
     todo = [number for plan in plans for number in numbers_of(plan)]
@@ -125,12 +129,12 @@ def decoded(
         if frames:
             frames = [before.where(~before.share.isin(todo)) for before in frames]
         frames.append(frame)
-        for row in frame.where("bucket < 0").collect():
-            told = pickle.loads(row.data)
+        for share, data in collected(frame.where("bucket < 0").select("share", "data")):
+            told = pickle.loads(data)
             if isinstance(told, Decoded):
-                shares[row.share] = told
+                shares[share] = told
             elif len(frames) == 1:
-                said[row.share].append(told)
+                said[share].append(told)
         facts = [Facts(fact for part in _of(plan, shares) for fact in part.taught) for plan in plans]
         todo = [
             number
@@ -153,14 +157,14 @@ def _of(plan: Plan, shares: dict[int, Decoded]) -> list[Decoded]:
     return [shares[number] for number in numbers_of(plan) if number in shares]
 
 
-def _joined(plan: Plan, shares: list[Decoded], said: list[Said | Fault]) -> Parts | Fault:
-    faults = [one for one in said if isinstance(one, Fault)]
+def _joined(plan: Plan, shares: list[Decoded], said: list[Said | UnreadableInput]) -> Parts | UnreadableInput:
+    faults = [one for one in said if isinstance(one, UnreadableInput)]
     if faults:
         return faults[0]
     ranges = sorted(one for one in said if isinstance(one, Said))
     weirds = [weird for one in ranges for weird in one.read]
     weirds += together(one.linked for one in ranges)
-    weirds += reduce(lambda one, two: one + two, (share.copies for share in shares)).told(plan.end)
+    weirds += sum((share.copies for share in shares), Copies()).told(plan.end)
     return Parts(shares, weirds)
 
 
@@ -197,9 +201,10 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
             place += 1
         said.linked.extend(link.held())
         after = plan.ranges[number + 1].begin if number + 1 < len(plan.ranges) else plan.end
-        told: Said | Fault = said if link.end == after else Fault(f"{range_.files[0]}: it changed while it was read")
+        is_same = link.end == after
+        told: Said | UnreadableInput = said if is_same else Changed(f"{range_.files[0]}: it changed while it was read")
     except (Error, OSError) as error:
-        told = Fault(str(error))
+        told = fault_of(error)
     yield plan.share, place, _SAID, pickle.dumps(told, 5), b""
 
 

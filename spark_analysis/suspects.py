@@ -1,7 +1,7 @@
-"""Exchanges of suspicious members, and what is common to all members, from tables to buckets (kshark.parallel.sorting).
+"""Exchanges in which there may be a finding, and what is common to all members, from tables to buckets (kshark.parallel.sorting).
 
-Rows are read once: those of suspicious members are packed, each exchange for its bucket, and stay with the workers; the driver is told the
-rest, which every bucket is told.
+Rows are read once: suspicious ones are packed, each exchange for its bucket, and stay with the workers; the driver is told the rest, which
+every bucket is told.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import APIS
+from kshark.analysis import APIS, Observed
 from kshark.analysis.brokers import Brokers
+from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.model import Ends, Exchange, Flow, Weird
 from kshark.parallel.sorting import Buckets, numbered, of_all
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
 from kshark.tables.events import (
-    BEFORE,
     Ending,
     Placed,
     ending_of,
     first_packet_of,
     flow_of,
-    gap_of,
     messages_of,
     of_exchange,
     of_flow,
+    of_weird,
     sign_before_orphan,
     signs_of_flow,
     weird_of,
 )
-from spark_analysis.rows import Row, by_row
-from spark_analysis.screen import member_key
+from spark_analysis.rows import Row, by_row, collected, frame_of
+from spark_analysis.screen import bucket_key, odd
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
 _SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
+#: Keys of those whose exchanges are read.
+_SUSPECT: Final = pa.schema([("key", pa.int64()), ("suspicious", pa.bool_())])
 _COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns]
 #: Rows after which full buckets are looked for.
 _TOGETHER: Final = 256
@@ -64,7 +66,8 @@ class Connections:
     #: Beginnings, ends and holes, and signs that they were alive.
     events: list[Placed] = field(default_factory=list)
     weirds: list[Weird] = field(default_factory=list)
-    gaps: int = 0
+    #: What they cover, and their holes.
+    observed: Observed = field(default_factory=Observed)
 
     def common(self, exchanges: Iterable[Placed]) -> bytes:
         """What every bucket is told, these exchanges too: see kshark.parallel.judging. Numbers connections anew: once only."""
@@ -77,47 +80,54 @@ class Connections:
 
 def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connections]:
     """The connections of each capture."""
+    from pyspark.sql import functions as F
+
     found = {name: Connections(number) for number, name in enumerate(captures)}
     for row in tables["flows"].toArrow().to_pylist():
         of, first = found[row["capture"]], row["packet"]
         flow = of.flows[first] = flow_of(first, row)
         of.endings[first] = ending_of(row)
+        of.observed.connection(flow)
         of.events += of_flow(row, flow)
         of.events += signs_of_flow(row, flow)
-    for row in tables["weirds"].where("kind = 'gap' or code = 'TIME_DISORDER'").toArrow().to_pylist():
+    kind, is_asked_for = F.col("kind"), F.col("code").isin("TIME_DISORDER", "DUPLICATE_PACKETS", *BOOK.weirds)
+    alone = (kind == "event") | F.col("exchange").isNull()  # others are with their exchanges
+    for row in tables["weirds"].where((kind == "gap") | (alone & is_asked_for)).toArrow().to_pylist():
         of, first = found[row["capture"]], first_packet_of(row["flow_id"])
-        if row["kind"] != "gap":
-            of.weirds.append(weird_of(row, None))
-            continue
-        of.gaps += 1
+        if row["kind"] == "gap":
+            of.observed.gaps += 1
+        elif row["kind"] == "event":
+            of.observed.weird(weird_of(row, None))
         if first in of.flows:
-            of.events.append(((row["packet"], BEFORE, first, row["position"]), gap_of(row, of.flows[first])))
+            of.events.append(of_weird(row, of.flows[first], of.endings[first]))
+        elif row["kind"] != "gap":
+            of.weirds.append(weird_of(row, None))
     return found
 
 
-def packed(exchanges: DataFrame, suspects: Iterable[int], captures: Mapping[str, Connections], buckets: int) -> DataFrame:
-    """_EXCHANGES, of so many buckets a capture."""
+def packed(exchanges: DataFrame, suspects: Iterable[int] | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
+    """_EXCHANGES, of so many buckets a capture; `suspects` None: everybody's."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
-    members = exchanges.sparkSession.createDataFrame([(key, True) for key in suspects], "member bigint, suspicious boolean")
-    common = F.col("api_key").isin(METADATA, API_VERSIONS) | (F.col("outcome") == "orphan")
-    rows = (
-        exchanges.where(common | F.col("api_key").isin(*APIS))
-        .withColumn("member", member_key())
-        .join(F.broadcast(members), "member", "left")
-        .where(common | F.col("suspicious"))
-        .select(*_COLUMNS)
+    common = F.col("api_key").isin(METADATA, API_VERSIONS) | (F.col("outcome") == "orphan") | (odd() & ~F.col("api_key").isin(*APIS))
+    rows = exchanges.where(common | F.col("api_key").isin(*APIS))
+    if suspects is not None:
+        known = frame_of(exchanges.sparkSession, _SUSPECT, [(key, True) for key in suspects])
+        rows = rows.withColumn("key", bucket_key()).join(F.broadcast(known), "key", "left").where(common | F.col("suspicious"))
+    connections = {name: (of.number, of.endings) for name, of in captures.items()}
+    return (
+        rows.select(*_COLUMNS)
+        .mapInArrow(by_row(_SCHEMA, lambda found: _pack(found, connections, buckets)), _EXCHANGES)
+        .persist(StorageLevel.DISK_ONLY)
     )
-    known = {name: (of.number, of.endings) for name, of in captures.items()}
-    return rows.mapInArrow(by_row(_SCHEMA, lambda found: _pack(found, known, buckets)), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
 
 
 def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
     """By capture, what is common of its exchanges."""
     found = defaultdict[int, list[Placed]](list)
-    for row in packed.where("bucket < 0").collect():
-        found[row.capture] += pickle.loads(row.data)
+    for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
+        found[capture] += pickle.loads(data)
     return found
 
 
@@ -126,8 +136,9 @@ def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
     brokers, names = Brokers(), dict[str, str]()
     for _, event in sorted(common, key=lambda placed: placed[0]):
         answer = event.response if isinstance(event, Exchange) else None
-        if answer is not None and answer.api_key == METADATA and isinstance(answer.body, str):
-            for broker, _ in brokers.metadata(msgspec.structs.replace(answer, body=as_fields(answer.body))):
+        if answer is not None and answer.api_key == METADATA:
+            body = as_fields(answer.body) if isinstance(answer.body, str) else answer.body
+            for broker, _ in brokers.metadata(msgspec.structs.replace(answer, body=body)):
                 names |= dict.fromkeys(broker.addresses, min(broker.addresses))
     return names
 

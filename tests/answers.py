@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,15 @@ def steps_of(capture: Path) -> list[dict[str, Any]]:
     """The steps that were meant to break something, as the maker of the capture wrote them down."""
     steps: list[dict[str, Any]] = json.loads(capture.with_suffix(".expected.json").read_text())["steps"]
     return steps
+
+
+def untold(capture: Path, numbers: Collection[int | None]) -> list[int]:
+    """Requests of the steps that were meant to break these rules, and are told of none that they were meant to break."""
+    told: dict[int, set[int | None]] = defaultdict(set)
+    for finding in kshark.check(capture):
+        told[finding.packet].add(finding.rule)
+    meant = [(step, set(numbers).intersection(step["rules"])) for step in steps_of(capture)]
+    return [step["request_packet"] for step, rules in meant if rules and not told[step["response_packet"]] & rules]
 
 
 def by_exchange(findings: list[Finding]) -> dict[tuple[int | None, int | None], list[Finding]]:

@@ -18,9 +18,12 @@ from typing import Any
 import kshark
 from dissectors.enums import ErrorCode
 from kshark.analysis import Analyzer
+from kshark.analysis.rules import BOOK
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Event, Finding
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
+from kshark.schema import Api
 from tests.packets import Packet, Tcp, Wire, batch
 from tests.rows import as_the_rows_say
 
@@ -63,6 +66,8 @@ class Asked:
     correlation_id: int
     packets: list[int]
     answer_packets: list[int] = field(default_factory=list)
+    #: Partitions that it acknowledges records of: topic id and number.
+    acknowledged: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def packet(self) -> int:
@@ -78,11 +83,37 @@ class Asked:
     def all_packets(self) -> list[int]:
         return [*self.packets, *self.answer_packets]
 
-    def answered(self, error: int = 0, **body: Any) -> Asked:
-        header = struct.pack(">i", self.correlation_id) + (b"" if self.key == 18 else b"\0" if self.key >= 68 else b"")
-        data = header + kshark.encode(self.key, self.version, "response", {"error_code": int(error), **body})
+    def answered(self, error: int | None = 0, *, acks: dict[int, int] | None = None, **body: Any) -> Asked:
+        """`acks`: what became of the acknowledgements, by partition; they were taken unless told. `error` None: the answer has none."""
+        if error == 0 and self.acknowledged:
+            body["responses"] = self._results(acks or {}, body.get("responses", []))
+        told = {} if error is None else {"error_code": int(error)}
+        header = struct.pack(">i", self.correlation_id) + b"\0" * _api(self.key).response_header_version(self.version)
+        data = header + kshark.encode(self.key, self.version, "response", {**told, **body})
         self.answer_packets = self.connection.tcp.broker(struct.pack(">i", len(data)) + data)
         return self
+
+    def given(self, epoch: int, *, assignment: Any = None, interval_ms: int = 5000) -> Asked:
+        """The answer to a heartbeat: the member epoch, and an assignment where that is new."""
+        return self.answered(member_id="", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment)
+
+    def _results(self, errors: dict[int, int], responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Every partition that was acknowledged has a place in the answer."""
+        field = "acknowledge_error_code" if self.key == SHARE_FETCH else "error_code"
+        rest = [*self.acknowledged]
+        told = []
+        for topic in responses:
+            partitions = []
+            for partition in topic["partitions"]:
+                here = (topic["topic_id"], partition["partition_index"])
+                rest = [one for one in rest if one != here]
+                partitions.append({field: errors.get(partition["partition_index"], 0), **partition})
+            told.append({**topic, "partitions": partitions})
+        records = {"records": b""} if self.key == SHARE_FETCH else {}
+        alone = [
+            {"topic_id": t, "partitions": [{"partition_index": p, field: errors.get(p, 0), **records}]} for t, p in dict.fromkeys(rest)
+        ]
+        return [*told, *alone]
 
 
 @dataclass
@@ -95,13 +126,20 @@ class Connection:
     correlation_id: int = 0
 
     def ask(self, key: int, api: str, version: int, body: dict[str, Any]) -> Asked:
-        """Sends one request; APIs from 68 on and ApiVersions 3+ have flexible headers."""
+        """Sends one request."""
         self.correlation_id += 1
         name = self.client_id.encode()
         header = struct.pack(">hhih", key, version, self.correlation_id, len(name)) + name
-        flexible = key >= 68 or (key == 18 and version >= 3)
-        data = header + (b"\0" if flexible else b"") + kshark.encode(key, version, "request", body)
+        flexible = _api(key).request_header_version(version) == 2
+        data = header + b"\0" * flexible + kshark.encode(key, version, "request", body)
         asked = Asked(self, api, key, version, self.correlation_id, self.tcp.client(struct.pack(">i", len(data)) + data))
+        if key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
+            asked.acknowledged = [
+                (topic["topic_id"], partition["partition_index"])
+                for topic in body["topics"]
+                for partition in topic["partitions"]
+                if partition["acknowledgement_batches"]
+            ]
         self.talk.exchanges.append(asked)
         return asked
 
@@ -132,7 +170,7 @@ class Member:
     def on(self, connection: Connection) -> Member:
         return Member(connection, self.group, self.member_id)
 
-    def heartbeat(self, epoch: int, topics: Collection[str] | None = None) -> Asked:
+    def heartbeat(self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None) -> Asked:
         return self.connection.ask(
             76,
             "ShareGroupHeartbeat",
@@ -141,13 +179,13 @@ class Member:
                 "group_id": self.group,
                 "member_id": self.member_id,
                 "member_epoch": epoch,
-                "rack_id": None,
+                "rack_id": rack_id,
                 "subscribed_topic_names": None if topics is None else list(topics),
             },
         )
 
     def join(self) -> Asked:
-        return self.heartbeat(0, ["t"]).answered(member_id=self.member_id, member_epoch=1, heartbeat_interval_ms=5000, assignment=None)
+        return self.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": []})
 
     def share_fetch(
         self,
@@ -182,16 +220,23 @@ class Member:
         return self.connection.ask(78, "ShareFetch", version, {**body, **fields})
 
     def share_acknowledge(
-        self, epoch: int, acks: Iterable[tuple[int, int, int]] = (), *, partition: int = 0, version: int = 1, topic: str = TOPIC
+        self,
+        epoch: int,
+        acks: Iterable[tuple[int, int, int]] = (),
+        *,
+        partition: int = 0,
+        version: int = 1,
+        topic: str = TOPIC,
+        renew: bool = False,
+        batches: list[dict[str, Any]] | None = None,
     ) -> Asked:
-        batches = [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
-        rows = [{"topic_id": topic, "partitions": [{"partition_index": partition, "acknowledgement_batches": batches}]}] if batches else []
-        return self.connection.ask(
-            79,
-            "ShareAcknowledge",
-            version,
-            {"group_id": self.group, "member_id": self.member_id, "share_session_epoch": epoch, "topics": rows},
-        )
+        """`acks` are (first, last, type) of one partition; `batches`: these instead, as they are."""
+        told = batches or [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
+        rows = [{"topic_id": topic, "partitions": [{"partition_index": partition, "acknowledgement_batches": told}]}] if told else []
+        body: dict[str, Any] = {"group_id": self.group, "member_id": self.member_id, "share_session_epoch": epoch, "topics": rows}
+        if version >= 2:
+            body["is_renew_ack"] = renew
+        return self.connection.ask(79, "ShareAcknowledge", version, body)
 
 
 class Conversation:
@@ -250,6 +295,12 @@ def registry() -> Registry:
     return Registry()
 
 
+def _api(key: int) -> Api:
+    found = registry().api(key)
+    assert found is not None
+    return found
+
+
 def events(talk: Conversation | Thinned, options: Options | None = None, batch_size: int = 1_000_000) -> list[Event]:
     """Everything the engine makes of the conversation's packets."""
     import numpy as np
@@ -263,12 +314,17 @@ def events(talk: Conversation | Thinned, options: Options | None = None, batch_s
     return [event for page in Engine(options, registry()).pages(batches) for event in page]
 
 
-def findings(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
+def everything(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
     """What `kshark check` finds, in the order of packets."""
     analyzer = Analyzer(exact=exact)
     found = [finding for event in events(talk) for finding in analyzer.feed(event)]
     found += analyzer.close()
     return sorted(as_the_rows_say(found), key=lambda finding: (finding.packet, finding.code))
+
+
+def findings(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
+    """The same but for what accuses nobody and is about bytes: that some are missing, that a connection ended with requests open."""
+    return [it for it in everything(talk, exact=exact) if it.verdict == "violation" or not BOOK.by_code[it.code].weird]
 
 
 def violation(code: str, at: Asked | int, blame: str | None = None, cause: str | None = None) -> Told:

@@ -30,4 +30,4 @@ def places(rule: Rule, it: Finding) -> set[int | None]:
         return {each.packet for each in it.witness if each.event == "closed"} | {about.request_packet}
     if rule.at == "request" and it.cause is None:
         return {each.request_packet for each in it.witness}
-    return {about.response_packet or about.request_packet}
+    return {about.response_packet or about.request_packet or about.packet}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,12 @@ CAPTURES = ROOT / "captures"
 
 #: Where that folder would be.
 SHARED = Path(os.environ.get("KSHARK_SHARED") or ROOT.parent / "shared")
+
+
+def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
+    """The captures as parameters of a test: so many of them, always the same for a seed; the others are slow."""
+    quick = set(Random(seed).sample([*captures], many))
+    return [one if one in quick else pytest.param(one, marks=pytest.mark.slow) for one in captures]
 
 
 def shared(*parts: str) -> Path:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kshark.analysis import Analyzer, in_packet_order
+from kshark.analysis import Analyzer, Observed, Observer, in_packet_order
 from kshark.capture import open_captures
 from kshark.facts import Fact, Facts, Question
 from kshark.link import Link
@@ -45,6 +45,7 @@ class Told:
 
     #: All that the analysis tells, as text.
     told: Table = field(default_factory=Counter)
+    observed: Observed = field(default_factory=Observed)
 
 
 def add(rows: Rows, page: Iterable[Event], to: Table) -> None:
@@ -54,12 +55,18 @@ def add(rows: Rows, page: Iterable[Event], to: Table) -> None:
 
 def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
     """The whole capture, by one engine."""
-    told, rows, analyzer = Told(), Rows("c"), Analyzer(sessions=True, steps=True)
+    told, rows, analyzer = Told(), Rows("c"), Analyzer(sessions=True, steps=True, coverage=True)
     for page in Engine(options).pages(batches):
         told.events += page
         add(rows, page, told.rows)
     found = [*analyzer.page(told.events), *analyzer.close()]
     told.findings, told.told = in_packet_order(found), Counter(map(str, [*found, *analyzer.listed()]))
+    observer = Observer(Registry())
+    observer.page(told.events)
+    observer.explain(found)
+    told.observed = observer.observed
+    told.observed.sessions = analyzer.summary()["sessions"]
+    told.observed.coverage = analyzer.coverage
     return told
 
 
@@ -101,6 +108,7 @@ class Reduced:
     asked: list[Question]
     common: bytes
     packed: list[Packed]
+    observed: Observed
 
 
 def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int, random: Random) -> Reduced:
@@ -108,6 +116,7 @@ def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Itera
     sorter, packed = Sorter(buckets), list[Packed]()
     share, ends, rows, table, events = Share(options, told=known), EndsTable(), Rows("c", asking=True), Counter[Any](), list[Event]()
     rows.names.told(known)
+    observer = Observer(Registry())
 
     def pages() -> Iterator[list[Event]]:
         left = [*pieces]
@@ -121,9 +130,10 @@ def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Itera
         events += page
         add(rows, page, table)
         packed += sorter.page(page)
+        observer.page(page)
     packed += sorter.close()
     taught, asked = [*share.taught, *rows.names.taught], [*share.asked, *rows.names.asked]
-    return Reduced(events, table, share.copies, taught, asked, pickle.dumps(sorter.common), packed)
+    return Reduced(events, table, share.copies, taught, asked, pickle.dumps(sorter.common), packed, observer.observed)
 
 
 def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: Sequence[int], shares: int, random: Random) -> Told:
@@ -148,7 +158,10 @@ def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: S
     told = Told(merged([renumbered([part.events for part in parts]), [weirds]]))
     for part in parts:
         told.rows += part.rows
+        told.observed.join(part.observed)
     add(Rows("c"), weirds, told.rows)
+    for weird in weirds:
+        told.observed.weird(weird)
     analysed(told, parts, weirds, buckets)
     return told
 
@@ -158,9 +171,10 @@ def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buck
     common = numbered([pickle.loads(part.common) for part in parts], weirds)
     packed = sorted((each for part in parts for each in part.packed), key=lambda each: each.since)
     for bucket in range(buckets):
-        judging = Judging(common, Registry(), listed=True)
+        judging = Judging(common, Registry(), first=bucket == 0, listed=True, coverage=True)
         found = [one for each in packed if each.bucket == bucket for one in judging.feed(each.since, each.exchanges)]
         found += judging.close()
+        told.observed.join(judging.observed)
         told.told |= Counter(map(str, found))
         told.findings += [one for one in found if isinstance(one, Finding) and one not in told.findings]
     told.findings = in_packet_order(told.findings)

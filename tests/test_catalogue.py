@@ -58,11 +58,5 @@ def test_no_capture_is_told_a_code_that_the_catalogue_lacks(capture: Path) -> No
     assert codes([capture]) <= CATALOGUE.keys()
 
 
-def test_rules_have_one_code_each() -> None:
-    """A rule number that stands for several malformed bodies is the exception: all of them are undecodable bodies."""
-    rules = [entry.rule for entry in CATALOGUE.values() if entry.rule is not None and entry.rule != 6]
-    assert len(rules) == len(set(rules))
-
-
 def test_texts_are_sentences() -> None:
     assert [entry.code for entry in CATALOGUE.values() if not entry.text.endswith(".") or not entry.text[0].isupper()] == []

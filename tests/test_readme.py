@@ -27,10 +27,12 @@ def test_a_command_prints_what_the_readme_shows(command: str, output: str, tmp_p
     (tmp_path / "captures").symlink_to(CAPTURES)  # what a command writes is no part of the checkout
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60, check=False)
     printed = done.stdout.rstrip("\n").split("\n")
-    parts = [part.strip("\n").split("\n") for part in output.split("\n...\n")]
+    parts = [part.strip("\n").split("\n") for part in output.removesuffix("...\n").split("\n...\n")]
     assert printed[: len(parts[0])] == parts[0]
     if len(parts) > 1:
         assert printed[-len(parts[1]) :] == parts[1]
+    elif not output.endswith("\n...\n"):
+        assert printed == parts[0]
 
 
 def test_the_readme_shows_some_output() -> None:

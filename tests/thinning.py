@@ -17,7 +17,7 @@ from kshark.analysis import APIS, Analyzer
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import FIN, RST, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
-from kshark.pipeline import Engine, Options
+from kshark.pipeline import JUDGED, Engine, Options
 from tests.conversation import registry
 from tests.rows import as_the_rows_say
 
@@ -242,7 +242,7 @@ def findings_of(whole: Whole, keep: Mask) -> list[Finding]:
 
 def findings_in(batches: Iterable[PacketBatch], *, exact: bool = False) -> list[Finding]:
     analyzer = Analyzer(exact=exact)
-    found = [finding for page in pages_of(batches, Options(records=False, bodies=APIS)) for finding in analyzer.page(page)]
+    found = [finding for page in pages_of(batches, JUDGED) for finding in analyzer.page(page)]
     return as_the_rows_say([*found, *analyzer.close()])
 
 

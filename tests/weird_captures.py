@@ -184,6 +184,16 @@ def answer_to_nobody(bench: Bench) -> list[Path]:
     return bench.talk(metadata(), told(), ("client", produce), told(2))
 
 
+def given_up(bench: Bench) -> list[Path]:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for _, data in (metadata(), metadata(2)):
+        tcp.client(struct.pack(">i", len(data)) + data)
+    wire.pause(30)
+    tcp.close()
+    return bench.packets(wire.packets)
+
+
 def many_open(bench: Bench) -> list[Path]:
     bench.limit(IN_FLIGHT=2)
     return bench.talk(*map(metadata, (1, 2, 3)))
@@ -274,6 +284,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "RESPONSE_UNMATCHED": bundled("tcp-var-missed.pcap"),
     "RESPONSE_OUT_OF_ORDER": answers_in_another_order,
     "REQUEST_UNANSWERED": bundled("security-sasl.pcap"),
+    "REQUEST_TIMEOUT_CLOSE": given_up,
+    "VERSION_NOT_ADVERTISED": bundled("adv-frames.pcap"),
     "ACKS0_ANSWERED": answer_to_nobody,
     "CORRELATION_ID_REUSED": bundled("tcp-hostile.pcap"),
     "IN_FLIGHT_LIMIT": many_open,
@@ -281,6 +293,9 @@ MAKERS: Final[dict[str, Maker]] = {
     "NO_DISSECTOR": nobody_reads_metadata,
     "NAMES_LIMIT": many_names,
     "VERSION_UNKNOWN": bundled("tcp-hostile.pcap"),
+    "APIVERSIONS_FALLBACK": bundled("adv-frames.pcap"),
+    "EARLY_ACCESS_SHARE_API": bundled("adv-frames.pcap"),
+    "SASL_SEQUENCE": bundled("adv-frames.pcap"),
     "RAW_TOKEN": bundled("security-sasl.pcap"),
     **{
         code: malformed(code)

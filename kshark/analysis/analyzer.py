@@ -1,14 +1,16 @@
 """The analysis as a stage: events of the time line in, findings out as soon as they are proved.
 
-What a share session's verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions:
+What verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions and groups:
 
 | events | of |
 |---|---|
-| Message, Exchange of ShareFetch and ShareAcknowledge | the session's (broker, group, member), on any connection |
+| Message, Exchange of ShareFetch and ShareAcknowledge | a session's (broker, group, member), on any connection |
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
 | Weird TIME_DISORDER | the capture |
+| Exchange of the five APIs of share coordinators | the group, on any connection |
+| Weirds, Messages and Exchanges with codes that rules name | every connection |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
 """
 
@@ -18,24 +20,35 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.brokers import Broker, Brokers
 from kshark.analysis.clock import Clock
 from kshark.analysis.connections import Connection, Connections
+from kshark.analysis.coverage import Coverage, Covering
+from kshark.analysis.deliveries import Deliveries
+from kshark.analysis.delivery import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
 from kshark.analysis.listing import Listed, Listing
 from kshark.analysis.members import Member, Members
-from kshark.analysis.reading import answer_of, assignment_of, call_of, epoch_of, member_of, step_of
+from kshark.analysis.memberships import Memberships
+from kshark.analysis.oddities import Oddities
+from kshark.analysis.persister import Persister
+from kshark.analysis.reading import answer_of, call_of, step_of
+from kshark.analysis.record_situation import Acknowledging
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
 from kshark.analysis.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.session_state import SessionState
-from kshark.analysis.steps import JOINING, LEAVING, Call, Step, reply_of
+from kshark.analysis.share_partition import Change
+from kshark.analysis.steps import Call, Step, reply_of
 from kshark.analysis.verdict import Verdict
 from kshark.analysis.visits import Visits
+from kshark.analysis.watcher import Watcher
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
 
@@ -51,10 +64,20 @@ _Key = tuple[Broker, str | None, str | None]
 class Analyzer:
     """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; `summary` counts.
 
-    `sessions`, `steps`: what `listed` gives. `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
+    `sessions`, `steps`: what `listed` gives; `coverage`: it is counted; `tell` is told every change of records of share partitions.
+    `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
-    def __init__(self, *, sessions: bool = False, steps: bool = False, exact: bool = False, book: RuleBook = BOOK) -> None:
+    def __init__(
+        self,
+        *,
+        sessions: bool = False,
+        steps: bool = False,
+        coverage: bool = False,
+        tell: Callable[[Change], object] | None = None,
+        exact: bool = False,
+        book: RuleBook = BOOK,
+    ) -> None:
         self._listed: list[Listed] = []
         self._list_sessions, self._list_steps = sessions, steps
         self._exact = exact
@@ -64,9 +87,17 @@ class Analyzer:
         self._members = Members()
         self._book = book
         self._rules = ExchangeRules(book.of_exchanges)
-        self._visits = Visits(book)
+        self._oddities = Oddities(book, self._clock)
+        self._covering = covering = Covering(book) if coverage else None
+        self._deliveries = Deliveries(book, tell, covering, exact=exact)
+        self._watchers: Final[tuple[Watcher, ...]] = (
+            Memberships(book, self._members, self._deliveries.known, covering, exact=exact),
+            Persister(book, self._deliveries.store, covering, exact=exact),
+            Visits(book, covering),
+        )
+        self._watched: Final = {api: [one for one in self._watchers if api in one.apis] for api in _apis_of(self._watchers)}
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
-        self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner]] = ByMessage()
+        self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
         self._tally = Tally()
         #: Events that are rare; those of each message are told apart in `page`.
@@ -85,6 +116,7 @@ class Analyzer:
             API_VERSIONS: self._api_versions,
             METADATA: self._metadata,
         }
+        self._told_of: Final = self._rules.apis | self._watched.keys() | self._looks.keys()
 
     def feed(self, event: Event) -> list[Finding]:
         """A page of one event."""
@@ -96,10 +128,13 @@ class Analyzer:
         Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
         """
         found: list[Finding] = []
-        looks, takes, ruled, tests = self._looks, self._takes, self._rules.apis, self._rules.tests
-        connections, down, visited = self._connections.by_flow, self._brokers.down, self._visits.apis
+        looks, takes, ruled, tests, covering = self._looks, self._takes, self._rules.apis, self._rules.tests, self._covering
+        connections, down, watched, told_of = self._connections.by_flow, self._brokers.down, self._watched, self._told_of
+        odd = self._oddities
         for event in events:
-            if isinstance(event, Message):
+            if type(event) is Message:
+                if event.api_key is UNSET and event.correlation_id is UNSET:
+                    found += self._judged(odd.frame(event, connections.get(event.flow)))
                 if event.kind != "request" or (connection := connections.get(event.flow)) is None:
                     continue
                 connection.last_request = event.packet
@@ -108,22 +143,30 @@ class Analyzer:
                 if event.api_key not in _SHARE:
                     continue
                 said = self._request(event, connection)
-            elif isinstance(event, Exchange):
+            elif type(event) is Exchange:
                 self._tally.exchanges += 1
-                if (request := event.request) is None:
-                    self._connections.orphan(event.flow, event.response)
+                request, response = event.request, event.response
+                if (request is not None and request.weird is not UNSET) or (response is not None and response.weird is not UNSET):
+                    found += self._judged(odd.exchange(event, connections.get(event.flow.id)))
+                if request is None:
+                    self._connections.orphan(event.flow, response)
                     continue
-                if down and event.response is not None:
+                if down and response is not None:
                     self._connections.answered(request.flow)
-                if (api_key := request.api_key) in ruled and request.body is not None:
+                if (api_key := request.api_key) not in told_of:
+                    continue
+                if api_key in ruled and request.body is not None:
                     test = tests.get((api_key, request.version)) or self._rules.test(request)
+                    if covering is not None:
+                        covering.coverage.asked.update(self._rules.put_to_the_test(request, event.response is not None))
                     if numbers := test(request.body):
-                        found += self._judged(self._rules.broken(numbers, request, event.response, connections.get(request.flow)))
-                if api_key in visited:
-                    found += self._judged(self._visits.look(request, event.response, connections.get(request.flow)))
+                        found += self._judged(self._rules.broken(numbers, request, response, connections.get(request.flow)))
+                if api_key in watched and (connection := connections.get(request.flow)) is not None:
+                    for watcher in watched[api_key]:
+                        found += self._judged(watcher.look(request, response, connection))
                 if (look := looks.get(api_key)) is None:
                     continue
-                said = look(request, event.response)
+                said = look(request, response)
             elif (take := takes.get(type(event))) is not None:
                 said = take(event)
             else:
@@ -135,6 +178,8 @@ class Analyzer:
     def close(self) -> list[Finding]:
         """No more events: what waits for an answer gets none."""
         verdicts = [verdict for runner in self._runners.values() for verdict in runner.close()]
+        verdicts += self._deliveries.close()
+        verdicts += [verdict for watcher in self._watchers for verdict in watcher.close()]
         self._runners.clear()
         self._asked.clear()
         return self._judged(verdicts)
@@ -143,14 +188,29 @@ class Analyzer:
         """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
         return self._tally.summary()
 
+    @property
+    def coverage(self) -> Coverage | None:
+        """How often each rule was put to the test so far, where that is counted."""
+        return None if self._covering is None else self._covering.coverage
+
     def listed(self) -> list[Listed]:
         """Since the last time: share sessions that are over, and requests, in the order in which that became certain."""
         listed = self._listed[:]
         self._listed.clear()
         return listed
 
+    def in_flight(self, now_ns: int) -> list[InFlightState]:
+        """What the records of all share partitions are in at that time, which is none in the past."""
+        return [state_of(partition, now_ns) for partition in self._deliveries.partitions]
+
+    def holders(self, now_ns: int) -> list[Holder]:
+        """Who has records acquired at that time."""
+        return [holder for partition in self._deliveries.partitions for holder in holders_of(partition, now_ns)]
+
     def _judged(self, verdicts: Sequence[Verdict]) -> list[Finding]:
-        found = [finding_of(*verdict) for verdict in verdicts]
+        if self._covering is not None:
+            self._covering.say(verdicts)
+        found = [finding_of(verdict) for verdict in verdicts if verdict.is_told]
         for finding in found:
             self._tally.add(finding)
         return found
@@ -162,6 +222,8 @@ class Analyzer:
         return ()
 
     def _weird(self, event: Weird) -> Sequence[Verdict]:
+        if event.flow is not None and event.code in self._oddities.codes:
+            return self._oddities.event(event, self._connections.by_flow.get(event.flow))
         most_ns = disorder_ns(event)
         if most_ns is not None:
             self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)
@@ -174,10 +236,11 @@ class Analyzer:
 
     def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
         connection, first = self._connections.ended(event)
-        said: list[Verdict] = []
+        said: list[Verdict] = [*self._oddities.ended(connection, event)] if isinstance(event, Closed) else []
         for runner in list(connection.users):
             if first and connection.end is not None:
                 runner.ended(connection, connection.end)
+                self._deliveries.ended(connection, runner.state, runner.group_id, runner.member_id)
             said += runner.settle()
         if connection.over:
             connection.users.clear()
@@ -190,6 +253,7 @@ class Analyzer:
         if step is None or connection.broker is None:
             for user in connection.users:
                 user.blind(message.packet, "cut")
+                user.state.member.listed = None
             return ()
         key = (connection.broker, step.group_id, step.member_id)
         runner = self._runners.get(key)
@@ -199,7 +263,9 @@ class Analyzer:
             runner = self._runners[key]
         else:
             self._runners.move_to_end(key)
-        self._asked[id(message)] = (message, step, runner)
+        if step.listed or step.doubt is not None:
+            runner.state.member.lists(step)
+        self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if step.listed else ()
         waited_for = runner.ask(step)
         return [*said, *waited_for] if waited_for else said
 
@@ -207,8 +273,10 @@ class Analyzer:
         asked = self._asked.pop(id(request), None)
         if asked is None:
             return () if response is None else self._unread(request, response)
-        _, step, runner = asked
-        return runner.answer(step, None if response is None else answer_of(response))
+        _, step, runner, acknowledging = asked
+        answer = None if response is None else answer_of(response)
+        acquired = () if answer is None else answer.acquired  # the session lets go of it
+        return [*runner.answer(step, answer), *self._deliveries.answer(step, acknowledging, acquired, runner.state)]
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
@@ -218,25 +286,15 @@ class Analyzer:
         if call is None or reply not in UNEXPLAINED:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
-        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), EXCHANGE, "unknown"), Judgement("unknown", "cut"))]
+        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), EXCHANGE, "unknown"), Judgement("unknown", "cut"), "explanation")]
 
-    def _heartbeat(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        connection = self._connections.by_flow.get(request.flow)
-        named = member_of(request)
-        if connection is None or named is None:
+    def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
+        """What a heartbeat means for the sessions of its member; what it says of the member itself is known by now."""
+        member = self._members.get(getattr(request.body, "group_id", None), getattr(request.body, "member_id", None))
+        beat = None if member is None else member.before
+        if member is None or beat is None or beat.packet != request.packet:
             return ()
-        group_id, member_id, epoch = named
-        is_first = (group_id, member_id) not in self._members and not self._members.forgetful
-        member = self._members.of(group_id, member_id)
-        if response is None:
-            member.heartbeat(request.packet, epoch, None, None, None)
-        else:
-            member.heartbeat(request.packet, epoch, response.packet, epoch_of(response), assignment_of(response))
-        if epoch == JOINING and is_first:
-            member.join = call_of(request, response, connection, epoch)
-        if epoch == LEAVING:
-            return self._left(member, call_of(request, response, connection, epoch))
-        return self._settled(member, group_id, member_id)
+        return self._left(member, beat) if member.leave is beat else self._settled(member, beat.group_id, beat.member_id)
 
     def _settled(self, member: Member, group_id: str | None, member_id: str | None) -> Sequence[Verdict]:
         """A heartbeat may prove what was waiting for it."""
@@ -249,12 +307,11 @@ class Analyzer:
 
     def _left(self, member: Member, leave: Call) -> Sequence[Verdict]:
         said: list[Verdict] = []
-        if leave.answer is not None and leave.answer.error == 0:
-            for broker in member.brokers:
-                runner = self._runners.get((broker, leave.group_id, leave.member_id))
-                if runner is not None:
-                    runner.left(leave)
-                    said += runner.settle()
+        for broker in member.brokers:
+            runner = self._runners.get((broker, leave.group_id, leave.member_id))
+            if runner is not None:
+                runner.left(leave)
+                said += runner.settle()
         return said
 
     def _api_versions(self, request: Message, response: Message | None) -> Sequence[Verdict]:
@@ -282,7 +339,8 @@ class Analyzer:
             member.brokers.append(broker)
         listed = self._listed
         listing = Listing(self._begun, listed if self._list_sessions else None, listed if self._list_steps else None)
-        self._runners[key] = ShareSessionRunner(self._book, SessionState(broker, member, self._clock), listing, exact=self._exact)
+        state = SessionState(broker, member, self._clock)
+        self._runners[key] = ShareSessionRunner(self._book, state, listing, key[1:], self._covering, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)
@@ -308,6 +366,10 @@ class Analyzer:
 
     def _begun(self) -> None:
         self._tally.sessions += 1
+
+
+def _apis_of(watchers: Iterable[Watcher]) -> frozenset[int]:
+    return frozenset().union(*(watcher.apis for watcher in watchers))
 
 
 def _forgotten(step: Step) -> Verdict:

@@ -34,21 +34,25 @@ class Needs:
     """What has to be certain.
 
     The exchanges themselves always have to: every byte of them, and of their connections between the first and the last of them.
-    `state`: the session's state was observed, and the broker's answer agrees with it. `absence`: nothing happened unseen in that scope,
-    which no capture proves. `proof` has to show up, or the finding is unknown because of `unproved`.
+    `state`: the session's state was observed, and the broker's answer agrees with it. `whole`: nothing is missing of the connections up to
+    there, from their beginning on, which their end tells. `absence`: nothing happened unseen in that scope, which no capture proves.
+    `proof` has to show up, or the finding is unknown because of `unproved`; None: or there is none.
     """
 
     state: bool = False
+    whole: bool = False
     absence: str | None = None
     proof: Proof | None = None
-    unproved: str = "end_not_seen"
+    unproved: str | None = "end_not_seen"
 
-    def and_proof(self, proof: Proof, unproved: str = "end_not_seen") -> Needs:
+    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> Needs:
         return replace(self, proof=proof, unproved=unproved)
 
 
 #: The exchange says it all.
 EXCHANGE = Needs()
+#: Also all that its connection carried before.
+CONNECTION = Needs(whole=True)
 #: Also the session's state.
 STATE = Needs(state=True)
 #: Also that the session was used nowhere else.
@@ -79,5 +83,6 @@ class Argument:
     noted: bool = False
     because: str | None = None
     partition: Partition | None = None
+    offsets: tuple[int, int] | None = None
     place: Place | None = None
     ends: Sequence[End] = ()

@@ -55,6 +55,8 @@ class Broker:
     #: Cluster id and node id, once Metadata told them.
     node: tuple[str, int] | None = None
     releases: frozenset[Release] = ANY_RELEASE
+    #: The releases that fit what was offered last at each of its addresses.
+    offered: dict[str, frozenset[Release]] = field(default_factory=dict)
     #: Open connections, by the number of their flow.
     open: set[int] = field(default_factory=set)
     closed: deque[End] = field(default_factory=lambda: deque(maxlen=1000))
@@ -84,14 +86,18 @@ class Broker:
     # -- release
 
     def offers(self, answer: Message) -> None:
-        """Its answer to ApiVersions; one with an error lists ApiVersions alone and tells nothing."""
+        """Its answer to ApiVersions; one with an error lists ApiVersions alone and tells nothing. Addresses that differ leave all open."""
         body: Any = answer.body
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
         releases = releases_offering(next((one.max_version for one in reversed(offered) if one.api_key == SHARE_FETCH), None))
         if releases != ANY_RELEASE:
-            self.releases = releases
+            self._fit({answer.broker: releases})
+
+    def _fit(self, offered: dict[str, frozenset[Release]]) -> None:
+        self.offered |= offered
+        self.releases = ANY_RELEASE.intersection(*self.offered.values()) or ANY_RELEASE
 
     # -- restarts
 
@@ -116,12 +122,14 @@ class Broker:
         self.down.add(self)
 
     def restarted_between(self, first: int, last: int) -> Restart | None:
+        if not self.restarts:
+            return None
         return next((restart for restart in self.restarts if first < restart.packet and restart.since <= last), None)
 
     def absorb(self, other: Broker) -> None:
         """Both are one: everything known of either is known of it."""
         self.addresses += other.addresses
-        self.releases = self.releases & other.releases or ANY_RELEASE
+        self._fit(other.offered)
         self.open |= other.open
         self.restarts = sorted([*self.restarts, *other.restarts], key=lambda restart: restart.packet)
         for host, holes in other.holes.items():

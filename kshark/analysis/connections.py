@@ -16,7 +16,16 @@ _OTHER: Final[dict[By, By]] = {"client": "broker", "broker": "client", "unknown"
 
 
 class User(Protocol):
-    """A share session that uses a connection."""
+    """A share session that uses a connection; `state` is its SessionState."""
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def group_id(self) -> str | None: ...
+
+    @property
+    def member_id(self) -> str | None: ...
 
     def ended(self, connection: Connection, end: End) -> None:
         """The connection ended."""
@@ -42,8 +51,15 @@ class Connection:
     #: Packet behind which nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
     over_at: int | None = None
     holes: Holes = field(default_factory=Holes)
+    #: Of its holes, those that its bytes show, and the first of these.
+    gaps: Holes = field(default_factory=Holes)
+    first_gap: Gap | None = None
     #: The broker that was told of its holes: before the first request the end that was called.
     lossy: Broker | None = None
+    #: What was odd and waits for its end (kshark.analysis.oddities).
+    odd: list[Any] = field(default_factory=list)
+    #: Answers to requests that it does not hold.
+    orphans: int = 0
     #: Share sessions that use it, in the order in which they came.
     users: dict[User, None] = field(default_factory=dict)
 
@@ -70,6 +86,10 @@ class Connection:
     def end(self) -> End | None:
         """Its first end."""
         return self.ends[0] if self.ends else None
+
+    def state_of(self, group_id: str | None, member_id: str | None) -> Any:
+        """The SessionState of a member's session that uses it; None where there is none."""
+        return next((user.state for user in self.users if (user.group_id, user.member_id) == (group_id, member_id)), None)
 
     def ended_between(self, first: int, last: int) -> End | None:
         """The first of its ends that lies between two packets."""
@@ -122,7 +142,11 @@ class Connections:
 
     def lost(self, gap: Gap) -> None:
         """Bytes that the capture does not hold."""
-        self._lose(self.of(gap.flow), Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap")))
+        connection = self.of(gap.flow)
+        connection.first_gap = connection.first_gap or gap
+        hole = Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap"))
+        connection.gaps.add(hole)
+        self._lose(connection, hole)
 
     def _lose(self, connection: Connection, hole: Hole) -> None:
         """The broker knows of it at once, whether anything of the connection was read or not: other members' sessions may be concerned."""
@@ -134,6 +158,7 @@ class Connections:
         """An answer without its request: the capture does not hold what the client sent."""
         if answer is not None:
             connection = self.of(flow)
+            connection.orphans += 1
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
     # -- ends

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from kshark.codec.paths import paths
+from kshark.codec.paths import Names, paths
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.registry import Registry
 
 #: Rows of a body's fields.
 _Read = Callable[[Any], Sequence[tuple[Any, ...]]]
+#: Whether a body has an error code.
+Test = Callable[[Any], Any]
+#: What APIs call a partition and its topic's id, beside its error code or around it.
+_PARTITION: Final = ("partition_index", "partition", "index", "partition_id")
+_TOPIC: Final = ("topic_id",)
+
+
+class PlacedCode(NamedTuple):
+    """An error code and what it is about: a partition, or None where it is about more or less than one."""
+
+    code: int
+    topic_id: str | None
+    partition: int | None
+
+
+class _Ways(NamedTuple):
+    """To the codes of one class of bodies: all that stand side by side, as rows in which one is not 0; whether there is any; the ways."""
+
+    readers: list[_Read]
+    test: Test
+    names: list[Names]
+
+
+_NOWHERE: Final = _Ways([], lambda body: False, [])
 
 
 class ErrorCodes:
@@ -21,27 +45,52 @@ class ErrorCodes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[tuple[int, int, type], list[_Read]] = {}
+        self._known: dict[tuple[int, int, type], _Ways] = {}
 
     def of(self, body: Any, key: int, version: int) -> Iterator[int]:
         """Every code that is not zero; none of a body that was not read."""
-        if body is None or body is UNSET:
-            return
-        kind = (key, version, type(body))
-        readers = self._known.get(kind)
-        if readers is None:
-            readers = self._known[kind] = self._readers(*kind)
-        for rows in readers:
+        for rows in self._ways(body, key, version).readers:
             for row in rows(body):
                 for code in row:
                     if code and code is not UNSET:
                         yield code
 
-    def _readers(self, key: int, version: int, body: type) -> list[_Read]:
-        """Those of the error codes that stand side by side: rows in which one is not zero."""
+    def placed(self, body: Any, key: int, version: int) -> list[PlacedCode]:
+        """The same, each with the partition that it is about: slower, for bodies that are known to have one."""
+        return [placed for way in self._ways(body, key, version).names for placed in _placed(body, way, None, None)]
+
+    def test(self, body: Any, key: int, version: int) -> Test:
+        """Tells whether bodies of this one's class have a code: the fastest way to find those that do."""
+        return self._ways(body, key, version).test
+
+    def _ways(self, body: Any, key: int, version: int) -> _Ways:
+        kind = (key, version, type(body))
+        if kind not in self._known:
+            self._known[kind] = self._found(*kind)
+        return self._known[kind]
+
+    def _found(self, key: int, version: int, body: type) -> _Ways:
         api = self._registry.api(key)
-        if api is None:
-            return []
+        if api is None or body in (type(None), UnsetType):
+            return _NOWHERE
         known = api.response.versions.nearest(version)
         reach = Reach(api.response.root, known, exact=body is shape_of(api.response, known).make)
-        return reach.beside(path for path in paths(api.response.root, known) if path.names[-1].endswith("error_code"))
+        every = [path for path in paths(api.response.root, known) if path.names[-1].endswith("error_code")]
+        return _Ways(reach.beside(every), reach.holds_any(every), [path.names for path in every])
+
+
+def _placed(value: Any, names: Names, topic_id: str | None, partition: int | None) -> Iterator[PlacedCode]:
+    """The codes at the end of a way, by the ids that lie along it."""
+    if isinstance(value, list | tuple):
+        for element in value:
+            yield from _placed(element, names, topic_id, partition)
+    elif not names:
+        if isinstance(value, int) and value:
+            yield PlacedCode(value, topic_id, partition)
+    elif value is not None and value is not UNSET:
+        topic_id, partition = _named(value, _TOPIC, str, topic_id), _named(value, _PARTITION, int, partition)
+        yield from _placed(getattr(value, names[0], UNSET), names[1:], topic_id, partition)
+
+
+def _named(struct: Any, names: Names, kind: type, above: Any) -> Any:
+    return next((value for name in names if isinstance(value := getattr(struct, name, None), kind)), above)

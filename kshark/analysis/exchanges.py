@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.connections import Connection
-from kshark.analysis.judge import judge
 from kshark.analysis.reading import call_of
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.verdict import Verdict
+from kshark.analysis.verdict import Verdict, judged
 from kshark.conditions import compiled_together
 from kshark.model import Message
 
@@ -29,6 +28,7 @@ class ExchangeRules:
         self.tests: Final[dict[tuple[Any, Any], _Holding]] = {}
         self._rules = rules
         self._of: dict[tuple[Any, Any], tuple[tuple[Rule, _Test | None], ...]] = {}
+        self._given: dict[tuple[Any, Any], list[tuple[Rule, _Test]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._rules,)  # what was compiled is compiled again
@@ -39,8 +39,18 @@ class ExchangeRules:
         number = version if isinstance(version, int) else 0
         rules = [rule for rule in self._rules if api_key in rule.apis]
         self._of[key] = tuple((rule, None if rule.answer is None else rule.answer.compiled(number)) for rule in rules)
-        test = self.tests[key] = compiled_together([rule.when.at(number) for rule in rules if rule.when is not None])
+        test = self.tests[key] = compiled_together([broken.at(number) for rule in rules if (broken := rule.broken_by) is not None])
         return test
+
+    def put_to_the_test(self, request: Message, answered: bool) -> Iterator[str]:
+        """The codes of the rules that are about a request; without an answer those that ask for none."""
+        api_key, version = key = request.api_key, request.version
+        if key not in self._given:
+            number = version if isinstance(version, int) else 0
+            self._given[key] = [(rule, rule.given.compiled(number)) for rule in self._rules if api_key in rule.apis]
+        for rule, given in self._given[key]:
+            if (answered or rule.answer is None) and given(request.body):
+                yield rule.code
 
     def broken(
         self, numbers: Iterable[int], request: Message, response: Message | None, connection: Connection | None
@@ -51,13 +61,16 @@ class ExchangeRules:
         answer = None if response is None else response.body
         candidates = [self._of[request.api_key, request.version][number] for number in numbers]
         broken = [rule for rule, test in candidates if test is None or (answer is not None and test(answer))]
-        return [verdict for rule in broken if (verdict := _verdict(rule, request, response, connection)) is not None]
+        return [_verdict(rule, request, response, connection) for rule in broken]
 
 
-def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict | None:
+def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict:
     call = call_of(request, response, connection)
-    answered = "" if rule.answer is None or call.answer is None else f" was answered with error {call.answer.error}"
+    answered = "" if rule.answer is None or call.answer is None else _refused_with(call.answer.error)
     text = f"{call.here}{answered}: {rule.told} ({call.packets})"
-    argument = Argument(text, (call,), EXCHANGE)
-    judgement = judge(argument, None, accuses=rule.accuses)
-    return Verdict(rule, argument, judgement) if judgement.verdict in rule.verdicts else None
+    return judged(rule, Argument(text, (call,), EXCHANGE))
+
+
+def _refused_with(error: int | None) -> str:
+    """`error` None: the answer has one for each of several things that were asked."""
+    return " was refused" if error is None else f" was answered with error {error}"

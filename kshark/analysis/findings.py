@@ -8,22 +8,23 @@ from typing import Any, Final, Literal
 
 from kshark.analysis.argument import Argument, Place
 from kshark.analysis.brokers import End
-from kshark.analysis.judge import Judgement
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.steps import Call
+from kshark.analysis.verdict import Verdict
 from kshark.anomaly import Blame
 from kshark.model import Finding, Witness
 
 _SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {"violation": "error", "unknown": "warn", "note": "note"}
 
 
-def finding_of(rule: Rule, argument: Argument, judgement: Judgement) -> Finding:
+def finding_of(judged: Verdict) -> Finding:
     """The JSON line of an argument."""
-    verdict, because = judgement
+    rule, argument, (verdict, because), *_ = judged
     about = argument.witness[-1]
     place = argument.place or _place(rule, argument, about)
     accused: Blame = argument.blame or rule.blame[0] if verdict == "violation" else "unknown"
     topic_id, partition = argument.partition or (None, None)
+    first_offset, last_offset = argument.offsets or (None, None)
     flow = place.connection.flow
     return Finding(
         code=rule.code,
@@ -46,6 +47,8 @@ def finding_of(rule: Rule, argument: Argument, judgement: Judgement) -> Finding:
         unknown_because=because,
         client_id=about.client_id,
         software=place.connection.software,
+        first_offset=first_offset,
+        last_offset=last_offset,
     )
 
 

@@ -19,6 +19,8 @@ from kshark.analysis.steps import ACCEPTED, FAILED_LATER, FAILED_REOPEN, FINAL, 
 _ALL_LISTED_ENTER: Final = 1
 
 
+#: How long records are locked by default (group.share.record.lock.duration.ms).
+_LOCK_NS: Final = 30_000_000_000
 #: After these the session's partitions are not known.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
 
@@ -35,10 +37,12 @@ class Held(Struct, eq=False, gc=False):
 class InFlight:
     """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
 
+    `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
     `held` lists ranges in the order of their offsets, `ranges` counts them.
     """
 
     partitions: set[Partition] | None = None
+    closed: set[Partition] | None = None
     acknowledged_only: dict[Partition, Step] = field(default_factory=dict)
     held: dict[Partition, list[Held]] = field(default_factory=dict)
     ranges: int = 0
@@ -59,10 +63,10 @@ class InFlight:
             if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
                 self._update(step, self.partitions)
         if step.answer is not None:
-            for partition, first, last in step.answer.acquired:
+            for partition, first, last, _ in step.answer.acquired:
                 if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
                     self.acknowledged_only.pop(partition, None)  # once told is enough
-                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns)
+                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
 
     def _begin(self, partitions: set[Partition] | None) -> None:
         self.partitions = partitions
@@ -128,9 +132,16 @@ class InFlight:
                 left = _without(left, batch.first, batch.last)
         return sum(one.last - one.first + 1 for one in left)
 
+    def close(self) -> None:
+        """The session is over by its final epoch."""
+        closed = self.partitions
+        self.forget()
+        self.closed = closed
+
     def forget(self) -> None:
         """The session is over, or something of it was not seen."""
         self._begin(None)
+        self.closed = None
         self.held.clear()
         self.ranges = 0
 

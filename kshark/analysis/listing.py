@@ -96,13 +96,14 @@ class ListedStep(msgspec.Struct, gc=False):
 
 
 class ListedSession(msgspec.Struct, gc=False):
-    """A session that is over, and where its first request stands."""
+    """A session that is over, and where its first request stands; `partitions`: of one that is still open, how many it holds."""
 
     flow: int
     packet: int
     time_ns: int
     client: str
     session: ShareSession
+    partitions: int | None = None
 
 
 Listed = ListedStep | ListedSession
@@ -180,7 +181,11 @@ class Listing:
         """The capture is over."""
         last = session.alive
         still_open = None if last is None else Closing(last.end, last.end_ns, "open")
-        self._finish(self._unasked(session, 1 << 62) or still_open)
+        closed = self._unasked(session, 1 << 62) or still_open
+        held = session.in_flight.partitions
+        if self._first is not None and closed is still_open and self._current is not None and self._current.closed is None:
+            self._first.partitions = None if held is None else len(held)
+        self._finish(closed)
 
     def _unasked(self, session: SessionState, before: int) -> Closing | None:
         """What ended the session before that packet without a request of its own: the first of its connection's end and a restart."""

@@ -78,6 +78,7 @@ def conclude(now: Situation) -> None:
         if len(session.branches) > _BRANCHES:
             session.lose_sight("unanswered")
     elif proved is not None:
+        session.unbroken = None
         if now.met is not None:
             session.in_flight.forget()
             session.count = 0
@@ -89,6 +90,8 @@ def conclude(now: Situation) -> None:
         session.lose_sight("hidden_traffic")
     if step.is_counted or proved_alone(step, step.reply) is not None:
         session.anchor = step
+    if step.is_counted and (step.opens or session.unbroken is None):
+        session.unbroken = step
     session.remember(step, now.reply)
 
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
+from dissectors.enums import ShareAcquireMode
 from kshark.analysis.connections import Connection
-from kshark.analysis.steps import Answer, Batch, Call, Listed, Partition, Step
+from kshark.analysis.steps import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Step
 from kshark.anomaly import CATALOGUE
-from kshark.api_keys import SHARE_FETCH
-from kshark.model import Message
+from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
+from kshark.model import Message, endpoint
+
+AnyCall = TypeVar("AnyCall", bound=Call)
 
 #: Codes of a message whose fields cannot be relied on, and why; a body that could not be read to its end is cut.
 _DOUBTS: Final = {
     **{code: "cut" for code, entry in CATALOGUE.items() if entry.group == "codec" and entry.severity == "error"},
     "RESYNC": "resync",
     "VERSION_UNKNOWN": "version_unknown",
+    "UNKNOWN_API": "version_unknown",
 }
-#: Acknowledge types of a batch whose locks are only renewed (KIP-1222).
-_RENEW: Final = [4]
+#: Errors of a partition with which its leader is named: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
+_LED_ELSEWHERE: Final = frozenset({6, 74})
+#: Answers with an error code for each thing that was asked for, and none of their own.
+_ERRORS_INSIDE: Final = SHARE_STATE | {FIND_COORDINATOR, SHARE_GROUP_DESCRIBE}
 
 
-def _doubt(message: Message) -> str | None:
-    codes = message.weird
-    if codes is UNSET:
-        return None
+def doubt_of(message: Message) -> str | None:
+    """Why a message's fields cannot be relied on: cut, resync, version_unknown; None where they can."""
+    return None if message.weird is UNSET else doubt_by(message.weird)
+
+
+def doubt_by(codes: Iterable[str]) -> str | None:
+    """The same of a message with these codes."""
     return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _listed(topics: Sequence[Any]) -> list[Listed]:
@@ -40,7 +45,7 @@ def _listed(topics: Sequence[Any]) -> list[Listed]:
         Listed(
             (topic.topic_id, partition.partition_index),
             [
-                Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types == _RENEW)
+                Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types or ())
                 for batch in partition.acknowledgement_batches or ()
             ],
         )
@@ -49,7 +54,8 @@ def _listed(topics: Sequence[Any]) -> list[Listed]:
     ]
 
 
-def _partitions(topics: Sequence[Any]) -> list[Partition]:
+def partitions_of(topics: Sequence[Any]) -> list[Partition]:
+    """The partitions of structs that have a topic id and list numbers."""
     return [(topic.topic_id, partition) for topic in topics for partition in topic.partitions or ()]
 
 
@@ -59,7 +65,7 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     epoch = getattr(body, "share_session_epoch", UNSET)
     if not isinstance(epoch, int) or request.api_key is UNSET:
         return None
-    doubt = None if request.weird is UNSET else _doubt(request)
+    doubt = None if request.weird is UNSET else doubt_of(request)
     step = Step(
         connection,
         request.api_key,
@@ -77,21 +83,30 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     if doubt != "cut":
         if body.topics:
             step.listed = _listed(body.topics)
-        if step.is_fetch and body.forgotten_topics_data:
-            step.forgotten = _partitions(body.forgotten_topics_data)
+        if getattr(body, "is_renew_ack", False) is True:
+            step.is_renewal = True
+        if step.is_fetch:
+            if body.forgotten_topics_data:
+                step.forgotten = partitions_of(body.forgotten_topics_data)
+            _read_limits(step, body)
     return step
 
 
-def member_of(heartbeat: Message) -> tuple[str | None, str | None, int] | None:
-    """Group, member and member epoch of a ShareGroupHeartbeat; None where they could not be read."""
-    body = heartbeat.body
-    epoch = getattr(body, "member_epoch", UNSET)
-    return (body.group_id, body.member_id, epoch) if isinstance(epoch, int) else None
+def _read_limits(step: Step, body: Any) -> None:
+    """How many records it wants."""
+    if getattr(body, "share_acquire_mode", UNSET) == ShareAcquireMode.RECORD_LIMIT:
+        step.most_records = body.max_records
+    step.wants_no_batch = getattr(body, "batch_size", 1) < 1
 
 
-def call_of(request: Message, response: Message | None, connection: Connection, epoch: int = 0) -> Call:
+def call_of(request: Message, response: Message | None, connection: Connection) -> Call:
     """A request with its answer, as far as they can be read."""
-    return Call(
+    return read_as(Call, request, response, connection, 0)
+
+
+def read_as(made: Callable[..., AnyCall], request: Message, response: Message | None, connection: Connection, epoch: int) -> AnyCall:
+    """The same as a class of its own."""
+    return made(
         connection,
         request.api_key if isinstance(request.api_key, int) else 0,
         request.api if isinstance(request.api, str) else "",
@@ -99,48 +114,63 @@ def call_of(request: Message, response: Message | None, connection: Connection, 
         request.packet,
         request.time_ns,
         request.correlation_id if isinstance(request.correlation_id, int) else 0,
-        _text(request.client_id),
-        _text(getattr(request.body, "group_id", None)),
-        _text(getattr(request.body, "member_id", None)),
+        request.client_id if isinstance(request.client_id, str) else None,
+        group_id if isinstance(group_id := getattr(request.body, "group_id", None), str) else None,
+        member_id if isinstance(member_id := getattr(request.body, "member_id", None), str) else None,
         epoch,
-        _doubt(request),
+        None if request.weird is UNSET else doubt_of(request),
         None if response is None else answer_of(response),
         settled=True,
     )
 
 
 def answer_of(response: Message) -> Answer:
-    """What the response says about the session; `error` None where it could not be read."""
+    """What the response says about the session; `error` None where it could not be read, or stands inside alone."""
     body = response.body
     error = getattr(body, "error_code", UNSET)
-    doubt = None if response.weird is UNSET else _doubt(response)
+    doubt = None if response.weird is UNSET else doubt_of(response)
     if not isinstance(error, int):
-        return Answer(response.packet, response.time_ns, None, doubt or "cut")
-    if response.api_key != SHARE_FETCH or doubt == "cut" or not body.responses:
-        return Answer(response.packet, response.time_ns, error, doubt)
+        return Answer(response.packet, response.time_ns, None, doubt or (None if response.api_key in _ERRORS_INSIDE else "cut"))
+    answer = Answer(response.packet, response.time_ns, error, doubt)
+    if doubt == "cut" or not (response.api_key == SHARE_FETCH or response.api_key == SHARE_ACKNOWLEDGE):
+        return answer
+    if responses := body.responses:
+        _read_partitions(answer, responses, response.api_key == SHARE_FETCH)
+        if answer.failed:
+            answer.leaders = dict(_leaders(body))
+    elif body.throttle_time_ms:
+        answer.throttled = True
     lock = getattr(body, "acquisition_lock_timeout_ms", UNSET)
-    lock_ns = lock * 1_000_000 if isinstance(lock, int) and lock > 0 else 30_000_000_000
-    return Answer(response.packet, response.time_ns, error, doubt, _acquired(body.responses), lock_ns)
+    if isinstance(lock, int) and lock > 0:
+        answer.lock_ns = lock * 1_000_000
+    return answer
 
 
-def _acquired(topics: Sequence[Any]) -> list[tuple[Partition, int, int]]:
-    return [
-        ((topic.topic_id, partition.partition_index), held.first_offset, held.last_offset)
-        for topic in topics
-        for partition in topic.partitions or ()
-        for held in partition.acquired_records or ()
-    ]
+def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -> None:
+    """What an answer says of each partition."""
+    acquired: list[Acquired] = []
+    acknowledged: dict[Partition, int] = {}
+    failed: dict[Partition, int] = {}
+    answer.acquired, answer.acknowledged, answer.failed = acquired, acknowledged, failed
+    for topic in responses:
+        topic_id = topic.topic_id
+        for partition in topic.partitions or ():
+            key = topic_id, partition.partition_index
+            if not is_fetch:
+                acknowledged[key] = partition.error_code
+                continue
+            acknowledged[key] = partition.acknowledge_error_code
+            if partition.error_code:
+                failed[key] = partition.error_code
+            for held in partition.acquired_records or ():
+                acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
 
 
-def epoch_of(heartbeat: Message) -> int | None:
-    """The member epoch that a heartbeat's answer gives."""
-    epoch = getattr(heartbeat.body, "member_epoch", UNSET)
-    return epoch if isinstance(epoch, int) else None
-
-
-def assignment_of(response: Message) -> frozenset[Partition] | None:
-    """The partitions that a heartbeat's answer assigns; None where it leaves them as they were."""
-    assignment = getattr(response.body, "assignment", None)
-    if assignment is None or assignment is UNSET or _doubt(response) == "cut":
-        return None
-    return frozenset(_partitions(assignment.topic_partitions or ()))
+def _leaders(body: Any) -> Iterator[tuple[Partition, Leader]]:
+    """Partitions that another broker leads, where the answer says which, and where it is."""
+    nodes = {node.node_id: node for node in body.node_endpoints or () if node.host is not None}
+    for topic in body.responses:
+        for one in topic.partitions or ():
+            if one.error_code in _LED_ELSEWHERE and (node := nodes.get(one.current_leader.leader_id)) is not None:
+                leader = Leader(node.node_id, endpoint(node.host, node.port), one.current_leader.leader_epoch)
+                yield (topic.topic_id, one.partition_index), leader

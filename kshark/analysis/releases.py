@@ -1,7 +1,7 @@
-"""Broker releases, as far as share sessions behave differently; nothing here is guessed from anything but the broker's own answer.
+"""Broker releases, as far as share groups behave differently; nothing here is guessed from anything but the broker's own answer.
 
 Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction of idle
-sessions), KAFKA-19231 (a full cache has its own error code).
+sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state).
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ class Release(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a broker of one release does with share sessions.
+    """What a broker of one release does with share sessions and stored state.
 
     `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`: also when an
     earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give way to another; None: never.
-    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133.
+    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a WriteShareGroupState sets
+    the stored state and leader epoch to its own. `release_uncounts`: records that the end of a session releases were not delivered by it.
     """
 
     dies_with_connection: bool
     dies_with_older_connection: bool
     idle_ns: int | None
     full_is_not_found: bool
+    write_sets_epochs: bool
+    release_uncounts: bool
 
 
 BEHAVIOUR: Final = {
-    Release.V4_0: Behaviour(False, False, 120_000_000_000, True),
-    Release.V4_1: Behaviour(True, True, None, False),
-    Release.V4_2: Behaviour(True, False, None, False),
+    Release.V4_0: Behaviour(False, False, 120_000_000_000, True, True, False),
+    Release.V4_1: Behaviour(True, True, None, False, True, True),
+    Release.V4_2: Behaviour(True, False, None, False, False, False),
 }
 ANY_RELEASE: Final = frozenset(Release)
 #: The highest ShareFetch version a broker offers tells its release.
@@ -60,6 +63,7 @@ def releases_answering(share_fetch: int) -> frozenset[Release]:
     return frozenset(answering.get(share_fetch, {Release.V4_2}))
 
 
+@lru_cache(maxsize=64)
 def all_say(releases: frozenset[Release], question: str) -> bool | None:
     """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}

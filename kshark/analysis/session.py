@@ -13,15 +13,17 @@ from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.brokers import End
 from kshark.analysis.connections import Connection
+from kshark.analysis.coverage import Covering
 from kshark.analysis.fast_path import advance, is_plain
 from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.listing import Listing
+from kshark.analysis.machines import SESSION
 from kshark.analysis.possible import conclude, situation
 from kshark.analysis.rules import RuleBook, ends, epochs
 from kshark.analysis.session_state import SessionState
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
-from kshark.analysis.verdict import Verdict
+from kshark.analysis.situation import SessionEnd, Situation
+from kshark.analysis.steps import ACCEPTED, INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
+from kshark.analysis.verdict import Verdict, judged, unexplained
 
 #: What is said of refusals that nothing explains.
 UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
@@ -55,13 +57,24 @@ class ShareSessionRunner:
     Of requests and answers there are many: `ask` and `answer` settle at once.
     """
 
-    def __init__(self, book: RuleBook, state: SessionState, listing: Listing, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        book: RuleBook,
+        state: SessionState,
+        listing: Listing,
+        of: tuple[str | None, str | None],
+        covering: Covering | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
         self.state = state
         self.listing = listing
         self._book = book
+        self._covering = covering
         self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: list[Verdict] = []
+        self.group_id, self.member_id = of
 
     # -- what happens
 
@@ -115,6 +128,8 @@ class ShareSessionRunner:
                 later = [item for item in self._steps() if item.packet < head.end] if queue else ()
                 plain = not self._exact and is_plain(self.state, head, later) and not self._book.is_triggered(self.state, head)
                 if plain and self.listing.count(head):
+                    if self._covering is not None:
+                        self._covering.plain(self.state, head)
                     advance(self.state, head)
                 else:
                     self._take(head, later, said)
@@ -130,7 +145,7 @@ class ShareSessionRunner:
         for step in self._steps():
             step.settled = True
         said = list(self.settle())
-        said += [verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved)) for verdict in self._pending]
+        said += [_unproved(verdict) for verdict in self._pending]
         self._pending = []
         self.listing.end(self.state)
         for trace in self.state.here.values():
@@ -164,16 +179,21 @@ class ShareSessionRunner:
             self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
 
     def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
-        (self._pending if verdict.judgement is PENDING else said).append(verdict)
+        if verdict.judgement is PENDING and len(self._pending) < limits.WAITING_VERDICTS:
+            self._pending.append(verdict)
+        else:
+            said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
 
     # -- one thing that happened
 
     def _happened(self, item: Ended | Left | Blind, said: list[Verdict]) -> None:
         match item:
             case Ended(connection=connection, end=end):
-                argument = ends.left_open(self.state, connection, end)
-                if argument is not None and judge(argument, None, accuses=False).verdict == "note":
-                    said.append(Verdict(ends.SESSION_NOT_CLOSED, argument, Judgement("note")))
+                now = SessionEnd(self.state, connection, end)
+                if self._covering is not None:
+                    self._covering.step(now, SessionEnd.__name__)
+                arguments = ((rule, check.look(now)) for rule, check in self._book.endings)
+                said += [judged(rule, argument) for rule, argument in arguments if argument is not None]
                 self.listing.connection_ended(connection, end, self.state)
             case Left(leave=leave):
                 self.state.leave = leave
@@ -182,35 +202,42 @@ class ShareSessionRunner:
 
     def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
         now = situation(self.state, step, later)
+        if self._covering is not None:
+            self._covering.step(now, SESSION.name, step.api_key, step.kind, step.reply, accepted=step.reply is ACCEPTED)
         cause = None
         if step.refused:
-            explained = self._explain(now)
+            explained, *doubts = self._explain(now)
             cause = explained.argument.cause
             self._say(explained, said)
+            said += doubts
         for rule, check in self._book.remarks[step.kind, step.reply]:
             argument = check.look(now)
             if argument is not None:
-                judgement = judge(argument, now, accuses=rule.accuses)
-                if judgement.verdict in (None, *rule.verdicts):  # an unknown that could only be a note is not worth a word
-                    self._say(Verdict(rule, argument, judgement), said)
+                self._say(judged(rule, argument, now), said)
         self.listing.step(now, cause)
         conclude(now)
 
-    def _explain(self, now: Situation) -> Verdict:
-        """The one finding that says why the request was refused."""
-        weak: Judgement | None = None
+    def _explain(self, now: Situation) -> list[Verdict]:
+        """The one finding that says why the request was refused; where none is proved, behind it what may have been."""
+        weak: list[Verdict] = []
         for rule, check in self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ():
             argument = check.look(now)
             if argument is None:
                 continue
-            judgement = judge(argument, now, accuses=rule.accuses)
-            if judgement.verdict != "unknown":
-                return Verdict(rule, argument, judgement)
-            weak = weak or judgement
-        reason = weak.because if weak is not None else now.why_unknown
+            verdict = judged(rule, argument, now, "explanation")
+            if verdict.judgement.verdict != "unknown":
+                return [verdict]
+            weak.append(verdict)
+        reason = weak[0].judgement.because if weak else now.why_unknown
         text = "; ".join(step.story for step in (*now.known, now.step))
         argument = Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=reason)
-        return Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason))
+        told = Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason), "explanation")
+        return unexplained(told, weak)
+
+
+def _unproved(verdict: Verdict) -> Verdict:
+    """What the capture did not show."""
+    return verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved))
 
 
 def _turn(item: Step | Ended | Left | Blind) -> tuple[int, int]:

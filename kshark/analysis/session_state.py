@@ -11,6 +11,7 @@ from kshark import limits
 from kshark.analysis.brokers import Broker, End
 from kshark.analysis.clock import Clock
 from kshark.analysis.connections import Connection
+from kshark.analysis.heartbeats import Beat
 from kshark.analysis.in_flight import InFlight
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.members import Member
@@ -25,6 +26,8 @@ from kshark.analysis.steps import (
     UNANSWERED,
     UNCLEAR,
     Call,
+    Leader,
+    Partition,
     Reply,
     Step,
 )
@@ -57,6 +60,14 @@ class EndCause(NamedTuple):
     step: Step | None = None
     because: str | None = None
     end: End | None = None
+
+
+class Hint(NamedTuple):
+    """Fetches behind each other whose answers name the same leader of a partition: the first and the last."""
+
+    leader: Leader
+    first: Step
+    last: Step
 
 
 class State(Struct, eq=False):
@@ -114,6 +125,8 @@ class SessionState:
     doubt: str = "beginning_not_seen"
     #: The exchange since which the states are known.
     anchor: Step | None = None
+    #: The first of the requests that went on without a jump: of those since none is missing.
+    unbroken: Step | None = None
     #: The last exchange that showed the session to exist, and the last ones that it counted.
     alive: Step | None = None
     last: Step | None = None
@@ -139,7 +152,12 @@ class SessionState:
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
+    #: The member's departure, and how many requests went on behind it, as far as that is worth counting.
+    departed: Beat | None = None
+    strays: int = 0
     in_flight: InFlight = field(default_factory=InFlight)
+    #: Partitions that another broker leads, as the last fetch's answer says.
+    hints: dict[Partition, Hint] = field(default_factory=dict)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
     hosts: tuple[str, ...] = ()
     spoken: frozenset[Release] = ANY_RELEASE
@@ -162,13 +180,24 @@ class SessionState:
     def last_of(self, api_key: int) -> Step | None:
         return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
 
+    def departure(self, step: Step) -> Beat | None:
+        """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it were in it.
+
+        Whoever left may still close the session; whoever was put out also may give back what it holds.
+        """
+        gone = self.member.departure
+        if gone is None or step.packet <= gone.end or step.kind is FINAL:
+            return None
+        return None if gone.kind is not FINAL and (not step.is_fetch or step.forgotten or step.acknowledges) else gone
+
     def lose_sight(self, doubt: str) -> None:
         """What was known of the session may be wrong."""
-        self.branches, self.doubt = None, doubt
+        self.branches, self.doubt, self.unbroken = None, doubt, None
         self.in_flight.forget()
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on the possible states is already known, into the past."""
+        self._stray(step)
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
             self.unanswered = None
@@ -183,7 +212,7 @@ class SessionState:
         elif step.opens:
             self._opened(step, reply)
         elif step.kind is FINAL and reply is ACCEPTED:
-            self.in_flight.forget()
+            self.in_flight.close()
         if counted and step.is_counted:
             self.last = step
             if step.kind is not FINAL:
@@ -196,6 +225,15 @@ class SessionState:
         self._leave_trace(step)
         step.lighten()
         self.overlapping = [other for other in (*self.overlapping, step) if other.end > step.packet][-limits.OVERLAPPING_STEPS :]
+
+    def _stray(self, step: Step) -> None:
+        """On the connection of the departure the first request says enough, on another one it may have been on its way."""
+        gone = self.departure(step)
+        if gone is None:
+            return
+        if gone is not self.departed:
+            self.departed, self.strays = gone, 0
+        self.strays += 2 if gone.connection is step.connection else 1
 
     def _leave_trace(self, step: Step) -> None:
         flow = step.connection.flow.id
@@ -235,3 +273,18 @@ class SessionState:
             self.opening, self.doubt = None, "unanswered"
         elif reply is not REJECTED_EARLY:
             self.alive = None
+
+
+class Unbroken(NamedTuple):
+    """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932)."""
+
+    session: SessionState
+    since: int
+    until: int
+
+    def holds(self) -> bool | None:
+        """None while no later request was seen to be counted."""
+        begun, last = self.session.unbroken, self.session.last
+        if begun is None or begun.packet > self.since:
+            return False
+        return True if last is not None and last.packet >= self.until else None

@@ -1,9 +1,12 @@
-"""What a request met: all that a rule may look at."""
+"""What a request, or the end of a connection, met: all that a rule may look at."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
+from kshark.analysis.brokers import End
+from kshark.analysis.connections import Connection
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.session_state import Branch, EndCause, SessionState, State, Trace
 from kshark.analysis.steps import Reply, Step, next_epoch
@@ -83,6 +86,14 @@ class Situation:
         """Whether the epoch stands so to every epoch that may be due: `replay`, `stale` or `ahead`."""
         due = self.due_epochs
         return bool(due) and all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+
+
+class SessionEnd(NamedTuple):
+    """What the end of a connection met that the session used."""
+
+    session: SessionState
+    connection: Connection
+    end: End
 
 
 def relation_to(epoch: int, due: int, last: Step | None) -> str:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
 from kshark.analysis.error_codes import ErrorCodes
+from kshark.analysis.reading import doubt_of
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.codec.paths import values
 from kshark.model import Closed, Event, Exchange, Flow, Message
@@ -19,22 +20,28 @@ from kshark.registry import Registry
 
 #: What stands in a table for all rows beyond its limit.
 OTHERS: Final = "(others)"
-
+#: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
+_TICK_NS: Final = 1_000_000
 
 #: Client id, software name and version, address.
 _Client = tuple[str | None, str | None, str | None, str]
 
 
 class Percentiles:
-    """Of durations in ns, to three significant digits (the greatest exact): a few thousand counters however many there are."""
+    """Of durations in ns, to three significant digits (the greatest, and the sum, exact): a few thousand counters however many there are.
+
+    Other amounts from 0 may be added as well.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
         self.count = 0
+        self.total = 0
         self.greatest = 0
 
     def add(self, ns: int) -> None:
         self.count += 1
+        self.total += ns
         self.greatest = max(self.greatest, ns)
         scale = 10 ** max(0, len(str(abs(ns))) - 3)
         self._counts[(ns + scale // 2) // scale * scale] += 1
@@ -43,6 +50,7 @@ class Percentiles:
         """Adds the other's durations."""
         self._counts.update(other._counts)
         self.count += other.count
+        self.total += other.total
         self.greatest = max(self.greatest, other.greatest)
 
     def at(self, *percents: float) -> list[int]:
@@ -55,6 +63,11 @@ class Percentiles:
             while len(found) < len(wanted) and passed >= wanted[len(found)]:
                 found.append(min(duration, self.greatest))
         return found
+
+    @property
+    def average(self) -> float | None:
+        """None where nothing was measured."""
+        return self.total / self.count if self.count else None
 
     def summary(self) -> dict[str, float] | None:
         """Milliseconds at 50, 95 and 99 percent and the greatest; None where nothing was measured."""
@@ -141,7 +154,7 @@ class Statistics:
             if isinstance(response.latency_ns, int):
                 counts.latency.add(response.latency_ns)
             counts.errors.update(self._error_codes.of(response.body, request.api_key, request.version))
-        if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and _whole(request):
+        if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and is_whole(request):
             self._share(request, response)
 
     def _new_api(self, key: tuple[int, int]) -> ApiCounts:
@@ -161,8 +174,8 @@ class Statistics:
         group.fetches += fetch
         group.acknowledges += not fetch
         for batch in values(asked, ("topics", "partitions", "acknowledgement_batches")):
-            _count_acknowledged(group, batch)
-        if response is None or not _whole(response):
+            group.acknowledged.update(acknowledged_types(batch))
+        if response is None or not is_whole(response):
             return
         if response.body.error_code:
             group.refused[response.body.error_code] += 1
@@ -233,18 +246,23 @@ class Statistics:
         return [{**each, "apis": dict(apis[each["error_code"]].most_common())} for each in _named(total)]
 
 
-def _whole(message: Message) -> bool:
-    """Whether the body was read to its end."""
-    return message.body is not None and message.body is not UNSET and message.weird is UNSET
+def is_whole(message: Message) -> bool:
+    """Whether the body was read to its end, and can be relied on."""
+    return message.body is not None and message.body is not UNSET and doubt_of(message) is None
 
 
-def _count_acknowledged(group: GroupCounts, batch: Any) -> None:
-    """One type stands for the whole range, else each offset has its own (KIP-932)."""
+def waited_in_full(body: Any, latency_ns: int) -> bool:
+    """Whether the answer to a fetch took as long as the request allows the broker to wait for records."""
+    longest_ms = getattr(body, "max_wait_ms", None)
+    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS
+
+
+def acknowledged_types(batch: Any) -> Counter[int]:
+    """Records of an acknowledgement batch by type: one type stands for the whole range, else each offset has its own (KIP-932)."""
     types: list[int] = batch.acknowledge_types or []
     if len(types) == 1:
-        group.acknowledged[types[0]] += max(0, batch.last_offset - batch.first_offset + 1)
-    else:
-        group.acknowledged.update(types)
+        return Counter({types[0]: max(0, batch.last_offset - batch.first_offset + 1)})
+    return Counter(types)
 
 
 def _named(codes: Counter[int]) -> list[dict[str, Any]]:

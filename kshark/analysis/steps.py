@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -14,8 +14,7 @@ from kshark.analysis.connections import Connection
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
-#: Member epochs of a heartbeat that joins the group, and of one that leaves it (KIP-932).
-JOINING: Final = 0
+#: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
 #: Characters of a member id that brokers take.
@@ -26,7 +25,12 @@ LAST_EPOCH: Final = 2_147_483_647
 _UNKNOWN_SERVER_ERROR: Final = -1
 _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
+#: The types of a batch that only renews locks.
+_RENEW: Final = [4]
+
 Partition = tuple[str, int]
+#: Partition, first and last offset, delivery count.
+Acquired = tuple[Partition, int, int, int]
 
 
 def has_uuid(member_id: str | None) -> bool:
@@ -40,7 +44,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class Kind(IntEnum):
-    """Share-session epochs by what they ask for (KIP-932)."""
+    """Epochs by what they ask for (KIP-932): of a share session to be opened, used or closed; of a member to join, stay or leave."""
 
     INITIAL = 0
     SUBSEQUENT = 1
@@ -91,6 +95,8 @@ _REPLIES: Final = {
 }
 #: Answers of which one finding has to say why they came.
 REFUSALS: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH})
+#: Answers after which only an epoch 0 goes on.
+NEED_A_NEW_SESSION: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED})
 
 
 def reply_of(error: int | None) -> Reply:
@@ -98,12 +104,17 @@ def reply_of(error: int | None) -> Reply:
     return _REPLIES.get(error, UNCLEAR)
 
 
-class Batch(Struct, eq=False, gc=False):
-    """Offsets that a request acknowledges; `renews`: it only renews their locks."""
+class Batch(Struct, eq=False):
+    """Offsets that a request acknowledges; `types`: one for all of them, or one each (kshark.analysis.machines.in_flight.Type)."""
 
     first: int
     last: int
-    renews: bool
+    types: Sequence[int]
+
+    @property
+    def renews(self) -> bool:
+        """Whether it only renews their locks (KIP-1222)."""
+        return self.types == _RENEW
 
 
 class Listed(Struct, eq=False):
@@ -113,15 +124,33 @@ class Listed(Struct, eq=False):
     acknowledged: Sequence[Batch]
 
 
+class Leader(NamedTuple):
+    """Who leads a partition, as an answer of another broker tells: its node id and address, and since which leader epoch."""
+
+    node_id: int
+    address: str
+    epoch: int
+
+
 class Answer(Struct, eq=False):
-    """The response; `acquired` are the ranges that it hands out (partition, first and last offset), `lock_ns` how long they are locked."""
+    """The response.
+
+    `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long they are locked,
+    None where it does not say. `acknowledged` has what became of the acknowledgements of each partition that it names, an error code;
+    `failed` the partitions that could not be fetched from, with theirs, and `leaders` the leaders of those that another broker leads.
+    `throttled`: for a quota it names none at all, whatever was acquired.
+    """
 
     packet: int
     time_ns: int
     error: int | None
     doubt: str | None
-    acquired: Sequence[tuple[Partition, int, int]] = ()
-    lock_ns: int = 30_000_000_000
+    acquired: Sequence[Acquired] = ()
+    lock_ns: int | None = None
+    acknowledged: Mapping[Partition, int] = {}
+    failed: Mapping[Partition, int] = {}
+    leaders: Mapping[Partition, Leader] = {}
+    throttled: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -147,10 +176,13 @@ class Call:
     settled: bool = False
     end: int = field(init=False)
     end_ns: int = field(init=False)
+    #: Why the request, or else its answer, cannot be relied on.
+    any_doubt: str | None = field(init=False)
 
     def __post_init__(self) -> None:
         last = self.answer or self
         self.end, self.end_ns = last.packet, last.time_ns
+        self.any_doubt = self.doubt or (None if self.answer is None else self.answer.doubt)
 
     @property
     def witness(self) -> Witness:
@@ -171,18 +203,36 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
+class Sighting(Call):
+    """Bytes of a connection that are no exchange, or an answer to nothing: `api` says what they are, `seen` where."""
+
+    seen: Witness = field(kw_only=True)
+
+    @property
+    def witness(self) -> Witness:
+        return self.seen
+
+    @property
+    def here(self) -> str:
+        return self.api
+
+
+@dataclass(slots=True, eq=False)
 class Step(Call):
     """A ShareFetch or ShareAcknowledge."""
 
     listed: Sequence[Listed] = ()
     forgotten: Sequence[Partition] = ()
+    #: It says that it renews locks (KIP-1222).
+    is_renewal: bool = False
+    #: How many records it takes, where that is a strict limit (KIP-1206); it wants batches of less than one record.
+    most_records: int | None = None
+    wants_no_batch: bool = False
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
     arrival: int = field(init=False)
     kind: Kind = field(init=False)
     reply: Reply = field(init=False)
     is_fetch: bool = field(init=False)
-    #: Why the request, or else its answer, cannot be relied on.
-    any_doubt: str | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
@@ -244,6 +294,11 @@ class Step(Call):
     @property
     def acknowledges(self) -> bool:
         return any(listed.acknowledged for listed in self.listed)
+
+    @property
+    def asked_for(self) -> list[Partition]:
+        """Partitions listed to fetch from them: nothing of them is acknowledged, and they are not forgotten at once."""
+        return [one.partition for one in self.listed if not one.acknowledged and one.partition not in self.forgotten]
 
     @property
     def duplicates(self) -> list[Partition]:

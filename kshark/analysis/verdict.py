@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 from kshark.analysis.argument import Argument
-from kshark.analysis.judge import Judgement
+from kshark.analysis.judge import Judgement, judge
 from kshark.analysis.rules.rule import Rule
+
+#: A remark is what a rule says of a step that it looks at anyway, an explanation why a step was refused.
+Part = Literal["remark", "explanation"]
 
 
 class Verdict(NamedTuple):
-    """What a rule says and what the capture proves of it; findings are made of it."""
+    """What a rule says and what the capture proves of it; findings are made of those that are told.
+
+    `silent`: it is not, as an explanation that was not proved where another one is told.
+    """
 
     rule: Rule
     argument: Argument
     judgement: Judgement
+    part: Part = "remark"
+    silent: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is worth a word: what could only be a note is not, where it is not proved."""
+        return not self.silent and self.judgement.verdict in self.rule.verdicts
+
+
+def judged(rule: Rule, argument: Argument, now: Any = None, part: Part = "remark") -> Verdict:
+    """The argument, judged by what was known at the step it is about; `now` None: by itself."""
+    return Verdict(rule, argument, judge(argument, now, accuses=rule.accuses), part)
+
+
+def unexplained(told: Verdict, weak: Iterable[Verdict]) -> list[Verdict]:
+    """What is said of a refusal that nothing explains, and the rules that may yet, once each."""
+    return [told, *{one.rule.code: one._replace(silent=True) for one in weak if one.rule is not told.rule}.values()]

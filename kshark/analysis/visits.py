@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.connections import Connection
-from kshark.analysis.judge import judge
-from kshark.analysis.machines import SESSION, Machine
+from kshark.analysis.coverage import Covering
+from kshark.analysis.machines import Machine
 from kshark.analysis.reading import call_of
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import Checked
 from kshark.analysis.steps import Call
-from kshark.analysis.verdict import Verdict
+from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
 _Key = tuple[Any, ...]
@@ -34,42 +34,41 @@ class Visit(NamedTuple):
 
 
 class Visits:
-    """Looks at exchanges of the APIs in `apis`, for every machine but the session's. The longest unused machines are forgotten."""
+    """Looks at exchanges of the APIs in `apis`, for every machine without states. The longest unused machines are forgotten."""
 
-    def __init__(self, book: RuleBook) -> None:
-        machines = [machine for machine in book.machines if machine is not SESSION]
+    def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
+        self._covering = covering
+        machines = [machine for machine in book.machines if not machine.states]
         self._checks: Final[dict[Machine, list[Checked]]] = {machine: checks for machine in machines if (checks := book.checks(machine))}
         self._last: OrderedDict[_Key, Call] = OrderedDict()
         of_rules = {api for checks in self._checks.values() for checked in checks for api in checked.rule.apis}
         self.apis: Final = frozenset(of_rules.union(*(machine.apis for machine in self._checks)))
 
-    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
-        if connection is None or request.body is None:
+        if request.body is None:
             return said
         call = call_of(request, response, connection)
         for machine, checks in self._checks.items():
             mine = [checked for checked in checks if request.api_key in (checked.rule.apis or machine.apis)]
             for key in _keys(machine, request.body, connection) if mine else ():
                 visit = Visit(key, call, request.body, None if response is None else response.body, self._last.get((machine.name, *key)))
-                said += [verdict for checked in mine if (verdict := _verdict(checked, visit)) is not None]
+                if self._covering is not None:
+                    self._covering.step(visit, machine.name, call.api_key)
+                told = ((rule, check.look(visit)) for rule, check in mine)
+                said += [judged(rule, argument) for rule, argument in told if argument is not None]
                 self._remember((machine.name, *key), call)
         return said
+
+    def close(self) -> Sequence[Verdict]:
+        return ()
 
     def _remember(self, key: _Key, call: Call) -> None:
         self._last[key] = call
         self._last.move_to_end(key)
         if len(self._last) > limits.SESSIONS:
             self._last.popitem(last=False)
-
-
-def _verdict(checked: Checked, visit: Visit) -> Verdict | None:
-    argument = checked.check.look(visit)
-    if argument is None:
-        return None
-    judgement = judge(argument, None, accuses=checked.rule.accuses)
-    return Verdict(checked.rule, argument, judgement) if judgement.verdict in checked.rule.verdicts else None
 
 
 def _keys(machine: Machine, body: Any, connection: Connection) -> Iterator[_Key]:

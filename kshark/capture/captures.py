@@ -10,8 +10,8 @@ import numpy as np
 from kshark.capture import files
 from kshark.capture.merge import Lane, merge
 from kshark.capture.numbering import Numbering
-from kshark.capture.paths import is_remote, named
-from kshark.capture.source import STANDARD_INPUT, Capture, open_capture
+from kshark.capture.paths import STANDARD_INPUT, named
+from kshark.capture.source import Capture, open_capture
 from kshark.errors import NoCapture, UnreadableInput, UsageError
 from kshark.model import PacketBatch, Weird
 
@@ -77,6 +77,11 @@ def expand(paths: Sequence[str | Path]) -> list[str | Path]:
     return found
 
 
+def need_captures(paths: Sequence[str | Path]) -> None:
+    """Raises UnreadableInput for the first file that is no capture; pipes, which can be read only once, are left alone."""
+    files.of_each(lambda path: open_capture(path).close(), [path for path in paths if not files.is_pipe(path)])
+
+
 def _below(folder: str | Path) -> list[str | Path]:
     held = files.below(folder)
     captures = [path for path, is_one in zip(held, files.of_each(_is_capture, held), strict=True) if is_one]
@@ -94,6 +99,4 @@ def _is_capture(path: str | Path) -> bool:
 
 
 def _total(paths: Sequence[str | Path]) -> int | None:
-    if any(str(path) == STANDARD_INPUT or not (is_remote(path) or Path(path).is_file()) for path in paths):
-        return None
-    return sum(files.of_each(files.size_of, paths))
+    return None if any(map(files.is_pipe, paths)) else sum(files.of_each(files.size_of, paths))

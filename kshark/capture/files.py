@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeVar
 
-from kshark.capture.paths import is_remote
-from kshark.errors import UnreadableInput, UsageError
+from kshark.capture.paths import STANDARD_INPUT, is_remote
+from kshark.errors import UnreadableInput, UsageError, Vanished
 
 #: Files of stores that are asked for at the same time.
 _AT_ONCE: Final = 16
@@ -27,7 +27,7 @@ def open_file(path: str | Path) -> RawIOBase:
     try:
         return open(path, "rb", buffering=0)
     except OSError as error:
-        raise UnreadableInput(f"{path}: {reason(error)}") from None
+        raise unreadable(path, error) from None
 
 
 def size_of(path: str | Path) -> int:
@@ -38,7 +38,7 @@ def size_of(path: str | Path) -> int:
     try:
         return os.path.getsize(path)
     except OSError as error:
-        raise UnreadableInput(f"{path}: {reason(error)}") from None
+        raise unreadable(path, error) from None
 
 
 def sizes_of(captures: Sequence[Sequence[str]]) -> list[int]:
@@ -49,6 +49,11 @@ def sizes_of(captures: Sequence[Sequence[str]]) -> list[int]:
 
 def is_folder(path: str | Path) -> bool:
     return _stores().is_folder(str(path)) if is_remote(path) else Path(path).is_dir()
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Whether it can be read only once: standard input, or what is there and no file."""
+    return not is_remote(path) and not Path(path).is_file() and (str(path) == STANDARD_INPUT or Path(path).exists())
 
 
 def below(folder: str | Path) -> list[str | Path]:
@@ -69,9 +74,12 @@ def of_each(work: Callable[[str | Path], Result], paths: Iterable[str | Path]) -
         return [*pool.map(work, known)]
 
 
-def reason(error: OSError) -> str:
-    """What the system says, as part of a sentence."""
-    return (error.strerror or str(error)).lower()
+def unreadable(path: str | Path, error: OSError | UnreadableInput) -> UnreadableInput:
+    """The error as one of that file, in one sentence."""
+    if isinstance(error, UnreadableInput):
+        return type(error)(f"{path}: {error}")
+    kind = Vanished if isinstance(error, FileNotFoundError) else UnreadableInput
+    return kind(f"{path}: {(error.strerror or str(error)).lower()}")
 
 
 def _size_if_there(path: str | Path) -> int:

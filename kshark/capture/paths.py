@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from kshark.errors import UsageError
 
+STANDARD_INPUT: Final = "-"
 #: Schemes of files that are not this machine's.
 REMOTE: Final = ("s3", "s3a", "gs", "hdfs", "abfs", "abfss")
 

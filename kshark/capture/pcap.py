@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.carry import Carry
 from kshark.capture.standing import START, Standing
-from kshark.errors import UnreadableInput
+from kshark.errors import Damaged
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch, Weird
 
@@ -49,7 +49,7 @@ class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at the end.
-    Raises UnreadableInput when the file ends inside its header. `begin`: where another reader stood, to read on from there.
+    Raises Damaged when the file ends inside its header. `begin`: where another reader stood, to read on from there.
     """
 
     def __init__(self, begin: Standing[Header] = START) -> None:
@@ -91,7 +91,7 @@ class PcapReader:
             if self._unread:
                 yield self._weird("CAPTURE_UNREAD", f"{self._unread} bytes were not read", self._unread)
         elif self._header is None:
-            raise UnreadableInput(f"the pcap file ends after {left} bytes, inside its header of {FILE_HEADER}")
+            raise Damaged(f"the pcap file ends after {left} bytes, inside its header of {FILE_HEADER}")
         elif left:
             yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into the record of packet {self._number + 1}", left)
 

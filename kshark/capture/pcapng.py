@@ -16,7 +16,7 @@ from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, Packet
 from kshark.capture.carry import Carry
 from kshark.capture.interfaces import Interface, described, dropped
 from kshark.capture.standing import START, Standing
-from kshark.errors import UnreadableInput
+from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES
 from kshark.model import PacketBatch, Weird
 from kshark.ration import Ration
@@ -49,7 +49,7 @@ class PcapngReader:
 
     Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Blocks that hold no packet
     and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes after it are
-    counted and reported at the end. Raises UnreadableInput when no section begins. `begin`: where another reader stood that had nothing
+    counted and reported at the end. Raises Damaged when no section begins. `begin`: where another reader stood that had nothing
     to say, to read on from there.
     """
 
@@ -105,7 +105,7 @@ class PcapngReader:
             if self._unread:
                 yield self._weird("CAPTURE_UNREAD", f"{self._unread} bytes were not read", self._unread)
         elif not self._order:
-            raise UnreadableInput(f"the pcapng file ends after {left} bytes, inside its first section header")
+            raise Damaged(f"the pcapng file ends after {left} bytes, inside its first section header")
         elif left:
             yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left)
 
@@ -131,7 +131,7 @@ class PcapngReader:
             order = ORDERS.get(joined[position + 8 : position + 12], "")
         if not order:
             if not self._order:
-                raise UnreadableInput("the file does not begin with a pcapng section header")
+                raise Damaged("the file does not begin with a pcapng section header")
             return None
         (size,) = struct.unpack_from(order + "I", joined, position + 4)
         if size < SMALLEST_BLOCK or size & 3 or size > BLOCK_BYTES:

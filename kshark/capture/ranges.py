@@ -24,7 +24,7 @@ from kshark.capture.pcapng import PcapngReader, Section
 from kshark.capture.resync import READ, first_block, first_record
 from kshark.capture.source import HEAD_READ, open_capture, reader_for
 from kshark.capture.standing import START, Standing
-from kshark.errors import UnreadableInput
+from kshark.errors import Changed, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import BEGIN, Moment, PacketBatch, Weird
 
@@ -248,7 +248,7 @@ def _bytes_of(file: str, since: Standing[Any], behind: int) -> Iterator[PacketBa
 def _reader(file: str, head: bytes, begin: Standing[Any]) -> PcapReader | PcapngReader:
     reader = reader_for(head, begin)
     if reader is None:
-        raise UnreadableInput(f"{file}: it changed while it was read")
+        raise Changed(f"{file}: it changed while it was read")
     return reader
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
-from kshark.capture.files import open_file, reason
+from kshark.capture.files import open_file, unreadable
+from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
 from kshark.capture.standing import START, Standing
@@ -20,7 +21,6 @@ from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
 
-STANDARD_INPUT: Final = "-"
 #: Bytes that are enough to recognise a format.
 HEAD: Final = 4
 #: Bytes of the first read: few, since some captures are only opened to see when they begin.
@@ -118,7 +118,7 @@ class Capture:
                 yield Weird(code, "capture", number, time_ns, detail)
             yield from self._reader.close()
         except (OSError, UnreadableInput) as error:
-            raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
+            raise unreadable(self.name, error) from None
         finally:
             self.close()
 
@@ -136,7 +136,7 @@ class Capture:
                     packed = f"{called} of "
                     break
         except (OSError, UnreadableInput) as error:
-            raise UnreadableInput(f"{self.name}: {_reason(error)}") from None
+            raise unreadable(self.name, error) from None
         reader = reader_for(head)
         if reader is not None:
             return head, reader
@@ -179,10 +179,6 @@ def _pipe(file: BinaryIO | io.RawIOBase) -> select.poll | None:
     waiting = select.poll()
     waiting.register(file, select.POLLIN)
     return waiting
-
-
-def _reason(error: OSError | UnreadableInput) -> str:
-    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 def _looks_like(head: bytes) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kshark.capture.paths import parted
-from kshark.errors import UnreadableInput
+from kshark.errors import UnreadableInput, Vanished
 
 #: A store answers late and then gives much: who reads on is given twice as many bytes each time, from the first to the second number.
 AHEAD: Final = (1 << 16, 4 << 20)
@@ -148,9 +148,9 @@ def below(name: str) -> list[str]:
         return [place.name_of(str(path)) for path in paths]
 
 
-def _absent(name: str, place: _Place) -> UnreadableInput:
+def _absent(name: str, place: _Place) -> Vanished:
     there = place.store.get_file_info(place.root or "/").type != fs.FileType.NotFound
-    return UnreadableInput(f"{name}: {'no such file' if there else 'there is no such bucket'}")
+    return Vanished(f"{name}: {'no such file' if there else 'there is no such bucket'}")
 
 
 def _place(name: str) -> _Place:

@@ -1,6 +1,6 @@
 """The command `kshark`: one file per command, each with `arguments(parser)` and `run(args) -> exit code`.
 
-Exit codes: 0 done, nothing wrong; 1 at least one violation; 2 bad usage or unreadable input. Only the command that runs is imported.
+Only the command that runs is imported. How it ends, and with which exit code: kshark.cli.ending.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
+from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, close_to
-from kshark.errors import Error, UsageError
+from kshark.errors import UsageError
 
 COMMANDS: Final = {
     "read": "every message, one line each; all fields; JSON lines; chosen fields",
     "check": "which rules were broken, by whom, with the evidence; exit code 1 if any was",
     "sessions": "share sessions: who, which epochs, how they ended",
+    "groups": "share, consumer and classic groups: states, epochs, members, assignments, coordinators, administration",
+    "deliveries": "records that share groups have in flight: who holds them, what became of one",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
     "export": "Parquet tables, the same as kshark-spark writes",
     "report": "a page to read and to pass on: verdict, findings, sessions, latency, evidence; with its data",
@@ -25,8 +28,6 @@ COMMANDS: Final = {
     "explain": "what a finding, an API's fields or an error means",
     "decode": "one message's bytes to JSON",
 }
-_CLOSED_PIPE: Final = 141
-_INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,19 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        return _run(words)
-    except Error as error:
-        print(f"kshark: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere, quietly
-        return _CLOSED_PIPE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except OSError as error:
-        print(f"kshark: {error.strerror or error}{': ' + str(error.filename) if error.filename else ''}", file=sys.stderr)
-        return 2
+    return ended("kshark", lambda: _run(words))
 
 
 def _run(words: Sequence[str]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import APIS, Analyzer, ShareSession, in_packet_order, sessions_of
+from kshark.analysis import RULES, Audit, Observed, Rule, RuleCoverage, ShareSession, in_packet_order, sessions_of
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.resting import Resting
@@ -18,20 +20,31 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
-from kshark.output.catalogue import CODES
-from kshark.output.findings import Tally, finding_lines
+from kshark.output.catalogue import CODES, judged
+from kshark.output.findings import Tally, alike, finding_lines
 from kshark.output.sink import Sink
-from kshark.pipeline import Options
+from kshark.output.spans import DIM
+from kshark.output.troubles import Troubles
+from kshark.output.units import number
+from kshark.pipeline import JUDGED, Options
 
 EXAMPLES = (
     "kshark check trace.pcap",
+    "kshark check trace.pcap -V",
     "kshark check trace.pcap -T json | tail -1",
     "kshark check captures/ --each -q",
+    "kshark check trace.pcap -q --coverage",
     "kshark check trace.pcap --select EPOCH_SKIP_AHEAD,SESSION_UNKNOWN",
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
+    "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'somebody broke a rule'",
 )
 EXIT_CODES: Final = "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
+FAIL_ON: Final = {
+    "violation": "a rule was broken",
+    "unknown": "something could not be proved",
+    "nothing-checked": "no rule was put to the test",
+}
 
 Chosen = Callable[[Finding], bool]
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -40,10 +53,19 @@ _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
+    add_verbose(parser)
     add_selection(parser)
+    add_coverage(parser)
+    add_fail_on(parser)
     add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged)")
+    parser.add_argument("--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126")
     add_jobs(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
+
+
+def add_verbose(parser: Parser) -> None:
+    """`-V`."""
+    parser.add_argument("-V", dest="verbose", action="store_true", help="every finding, not one of each sort (text)")
 
 
 def add_selection(parser: Parser) -> None:
@@ -52,34 +74,58 @@ def add_selection(parser: Parser) -> None:
     parser.add_argument("--ignore", action="append", default=[], metavar="CODE,...", help="no findings with these codes")
 
 
+def add_coverage(parser: Parser) -> None:
+    """`--coverage`."""
+    parser.add_argument(
+        "--coverage",
+        action="store_true",
+        help="how often the capture put each rule to the test, how often it held, was broken, stayed unknown",
+    )
+
+
+def add_fail_on(parser: Parser) -> None:
+    """`--fail-on`."""
+    parser.add_argument(
+        "--fail-on",
+        default="violation",
+        metavar="WHAT,...",
+        help=f"what makes the exit code 1: {', '.join(FAIL_ON)} ({'; '.join(FAIL_ON.values())}); violation unless told",
+    )
+
+
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     selection(args)  # what is asked for is right, before anything is read
-    violated = False
-    bodies = APIS if args.format == "json" else APIS | NAMING_APIS
-    for source in sources(args, filtered(Options(records=False, bodies=bodies), args)):
+    failing = fail_on(args)
+    failed = False
+    for source in sources(args, filtered(options(args), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.name}\n")
-        tally = _check(source, args, sink)
+        told = _check(source, args, sink)
         print_notes(source, heading=args.each)
-        violated = violated or tally.verdicts["violation"] > 0
-    return int(violated)
+        failed = failed or bool(failing & told)
+    return int(failed)
+
+
+def options(args: Namespace) -> Options:
+    """What a check reads."""
+    return replace(JUDGED, records=args.records or JUDGED.records)
 
 
 class Checked(NamedTuple):
     """What a check found in a capture: chosen findings as they were proved, what was seen, names of the topics they are about."""
 
     findings: list[Finding]
-    seen: dict[str, Any]
+    observed: Observed
     topics: dict[str, str]
 
 
 class Checking:
     """A check of one capture: takes its pages."""
 
-    def __init__(self, args: Namespace, *, named: bool | None = None, sessions: bool = False) -> None:
+    def __init__(self, args: Namespace, *, named: bool | None = None, sessions: bool = False, coverage: bool = False) -> None:
         self._chosen = selection(args)
-        self._analyzer = Analyzer(sessions=sessions)
+        self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
         self._found: list[Finding] = []
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
@@ -87,31 +133,33 @@ class Checking:
         self._naming = NAMING_APIS if (args.format != "json" if named is None else named) else frozenset[int]()
 
     def page(self, page: list[Event]) -> None:
-        self._found += filter(self._chosen, self._analyzer.page(page))
+        self._found += filter(self._chosen, self._audit.page(page))
         self._resting.add(page)
         for event in page if self._naming else ():
             if type(event) is Message and event.api_key in self._naming:
                 self._names.learn(event)
 
     def close(self) -> Checked:
-        self._found += filter(self._chosen, self._analyzer.close())
+        self._found += filter(self._chosen, self._audit.close())
         self._found = list(filter(self._resting.shows, self._found))
         known = self._names.known
         topics = {topic_id: known[topic_id] for finding in self._found if (topic_id := finding.topic_id) in known}
-        return Checked(self._found, dict(self._analyzer.summary()), topics)
+        return Checked(self._found, self._audit.observed, topics)
 
     def sessions(self) -> list[ShareSession]:
         """Those that are over, after `close` all, where they were asked for."""
-        return sessions_of(self._analyzer.listed())
+        return sessions_of(self._audit.listed())
 
 
-def _check(source: Source, args: Namespace, sink: Sink) -> Tally:
+def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
+    """Checks and prints; what of FAIL_ON it came to."""
+    making = partial(Checking, coverage=asks_for_coverage(args))
     if args.jobs > 1:
         from kshark.cli import pipelined  # multiprocessing, 15 ms
 
-        checked = pipelined.checked(source, args, Checking)
+        checked = pipelined.checked(source, args, making)
     else:
-        checking = Checking(args)
+        checking = making(args)
         for page in source:
             checking.page(page)
         checked = checking.close()
@@ -119,40 +167,107 @@ def _check(source: Source, args: Namespace, sink: Sink) -> Tally:
     tally = Tally()
     for finding in found:
         tally.add(finding)
+    source.notes.leave_out(judged(tally.codes))
     if not args.quiet:
-        show(found, args, sink, checked.topics)
-    verdict(tally, checked.seen, args, sink, source.name if args.each else None)
-    return tally
+        tell(found, args, sink, checked.topics)
+    verdict(tally, checked.observed, args, sink, source.name if args.each else None)
+    return came_to(tally, checked.observed, args)
+
+
+def tell(findings: Sequence[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str]) -> None:
+    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding."""
+    if args.format == "json":
+        show(findings, args, sink)
+        return
+    troubles = Troubles()
+    for finding in findings:
+        troubles.add(finding)
+    sink.lines(troubles.lines(sink.width))
+    if args.verbose:
+        show(findings, args, sink, topics)
+        return
+    sorts = alike(findings)
+    sink.lines([line for like in sorts for line in finding_lines(like.first, sink.width, topics, like)])
+    if len(sorts) < len(findings):
+        sink.lines([[(f"-V shows all {number(len(findings))} findings", DIM)]])
 
 
 def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
-    """`topics`: names by id, for people; JSON has the ids."""
+    """Each finding. `topics`: names by id, for people; JSON has the ids."""
     if args.format == "json":
         sink.json(list(findings))
     else:
         sink.lines([line for finding in findings for line in finding_lines(finding, sink.width, topics)])
 
 
-def verdict(tally: Tally, seen: dict[str, Any], args: Namespace, sink: Sink, name: str | None = None) -> None:
-    """The last line: what was found in what was seen."""
+def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
+    """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was found about."""
+    chosen = _chosen(args)
+    rules = [rule.number for rule in RULES if rule.number is not None and chosen(rule.code)]
     if args.format == "json":
-        summary = tally.summary(seen)
+        summary = tally.summary(observed, rules)
         if name is not None:
             summary["summary"]["file"] = name
+        if shows_coverage(args):
+            summary["summary"]["coverage"] = [row._asdict() for row in coverage_of(observed, args)]
         sink.json([summary])
     else:
-        sink.lines(tally.lines(seen, sink.width))
+        if shows_coverage(args):
+            from kshark.output.coverage import coverage_lines  # rich, 30 ms
+
+            sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
+        sink.lines(tally.lines(observed, rules, sink.width))
+
+
+def came_to(tally: Tally, observed: Observed, args: Namespace) -> set[str]:
+    """What of FAIL_ON is true of a capture."""
+    idle = asks_for_coverage(args) and not any(rule.tested for rule in coverage_of(observed, args))
+    came = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}
+    return {what for what, true in came.items() if true}
+
+
+def asks_for_coverage(args: Namespace) -> bool:
+    """Whether it has to be counted: it is shown, or makes the exit code."""
+    return shows_coverage(args) or "nothing-checked" in fail_on(args)
+
+
+def shows_coverage(args: Namespace) -> bool:
+    """Whether it was asked for; a report has no such option."""
+    return getattr(args, "coverage", False)
+
+
+def coverage_of(observed: Observed, args: Namespace) -> list[RuleCoverage]:
+    """Of the chosen rules."""
+    chosen = _chosen(args)
+    return [] if observed.coverage is None else [rule for rule in observed.coverage.rules() if chosen(rule.code)]
+
+
+def fail_on(args: Namespace) -> set[str]:
+    """What `--fail-on` names. Raises UsageError for what it cannot."""
+    named = {word.strip().lower() for word in args.fail_on.split(",") if word.strip()}
+    for word in sorted(named - FAIL_ON.keys()):
+        raise UsageError(f'--fail-on knows no "{word}"{close_to(word, FAIL_ON)} (it takes {", ".join(FAIL_ON)})')
+    return named
 
 
 def selection(args: Namespace) -> Chosen:
     """`--select` and `--ignore`. Raises UsageError for a code that is not in the catalogue."""
+    chosen = _chosen(args)
+    return lambda finding: chosen(finding.code)
+
+
+def _chosen(args: Namespace) -> Callable[[str], bool]:
     select, ignore = _codes(args.select), _codes(args.ignore)
-    return lambda finding: (not select or finding.code in select) and finding.code not in ignore
+    return lambda code: (not select or code in select) and code not in ignore
 
 
 def _codes(given: list[str]) -> set[str]:
     codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
+    if given and not codes:
+        raise UsageError("--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)")
     for code in sorted(codes):
         if code not in CODES:
             raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
+        if not isinstance(CODES[code], Rule):
+            raise UsageError(f"{code} is a note on a capture, not a finding; name a rule (kshark explain lists them)")
     return codes

@@ -14,16 +14,20 @@ from dissectors import enums
 from dissectors.embedded import states
 from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
+from kshark.analysis.rules.causes import CAUSES
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.parser import Parser, close_to
+from kshark.cli.parser import Parser, add_format, close_to
 from kshark.conditions.fields import COMMON
 from kshark.errors import UsageError
+from kshark.metrics import METRICS
 from kshark.output.catalogue import CODES
-from kshark.output.entries import api_error_lines, catalogue_lines, code_lines, error_lines, field_lines, table_lines
+from kshark.output.entries import api_error_lines, catalogue_lines, cause_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.layouts import api_lines, enum_lines, structure_lines
+from kshark.output.metric_entries import metric_named, metrics_lines, named_lines
 from kshark.output.occurrences import common_lines, occurrences
 from kshark.output.occurrences import field_lines as occurrence_lines
 from kshark.output.releases import life_lines, release_lines, whole_life_lines
+from kshark.output.rule_table import rule_lines, rule_objects
 from kshark.output.sink import Sink
 from kshark.output.spans import CODE, DIM, PLAIN, Line
 from kshark.output.sql import ENGINES, sql_lines
@@ -32,6 +36,7 @@ from kshark.schema import EnumClass
 
 EXAMPLES = (
     "kshark explain EPOCH_SKIP_AHEAD",
+    "kshark explain skip_after_timeout",
     "kshark explain ShareFetch",
     "kshark explain 123",
     "kshark explain SHARE_SESSION_NOT_FOUND",
@@ -41,6 +46,9 @@ EXAMPLES = (
     "kshark explain tables",
     "kshark explain tables --sql > tables.sql",
     "kshark explain fields",
+    "kshark explain metrics",
+    "kshark explain rules",
+    "kshark explain rules -T json | jq 'select(.blame == [\"broker\"])'",
     "kshark explain",
 )
 ENUMS: Final[dict[str, EnumClass]] = {
@@ -48,10 +56,13 @@ ENUMS: Final[dict[str, EnumClass]] = {
     for name, enum in chain(vars(enums).items(), vars(states).items())
     if isinstance(enum, type) and issubclass(enum, IntEnum) and enum is not IntEnum
 }
-_PAGES: Final[dict[str, Callable[[Registry], Iterable[Line]]]] = {
-    "tables": lambda known: table_lines(),
-    "fields": lambda known: field_lines(),
-    "life": whole_life_lines,
+#: Whole pages, from what is registered and the width that they may have.
+_PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
+    "tables": lambda known, width: table_lines(),
+    "fields": lambda known, width: field_lines(),
+    "life": lambda known, width: whole_life_lines(known),
+    "metrics": lambda known, width: metrics_lines(),
+    "rules": lambda known, width: rule_lines(width),
 }
 
 
@@ -60,9 +71,10 @@ def arguments(parser: Parser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="a code, an API, field, structure or enumeration by name, an error by number or name, life (of a share group), tables, "
-        "or fields; none: the whole catalogue",
+        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of a share group), "
+        "tables, fields, rules, metrics or one of them; none: the whole catalogue",
     )
+    add_format(parser, "text", "json")
     parser.add_argument(
         "--sql",
         nargs="?",
@@ -82,25 +94,32 @@ def run(args: Namespace) -> int:
             raise UsageError("--sql is about the tables: kshark explain tables --sql")
         sink.lines(sql_lines(args.sql, known))
         return 0
+    if args.format == "json":
+        if args.names != ["rules"]:
+            raise UsageError("-T json is about the rules: kshark explain rules -T json")
+        sink.json(rule_objects())
+        return 0
     if not args.names:
-        sink.lines(catalogue_lines())
+        sink.lines(catalogue_lines(sink.width))
     for index, name in enumerate(args.names):
-        lines = explained(name, known)
+        lines = explained(name, known, sink.width)
         sink.lines(chain([[]], lines) if index else lines)
     return 0
 
 
-def explained(name: str, known: Registry) -> Iterable[Line]:
+def explained(name: str, known: Registry, width: int | None) -> Iterable[Line]:
     """Whatever has that name, upper or lower case. Raises UsageError, with what comes close, where nothing has."""
     upper, lower = name.upper(), name.lower()
     if upper in CODES:
         return code_lines(CODES[upper])
     if upper in ErrorCode.__members__:
         return error_lines(ErrorCode[upper])
-    if lower in REASONS:
-        return [[(lower, CODE), ("  why a finding is unknown", DIM)], [(REASONS[lower], PLAIN)]]
+    if lower in REASONS or lower in CAUSES:
+        return _word(lower)
     if lower in _PAGES:
-        return _PAGES[lower](known)
+        return _PAGES[lower](known, width)
+    if metrics := metric_named(name):
+        return named_lines(metrics)
     if re.fullmatch(r"-?\d+", name):
         return _numbered(int(name), known)
     key = known.find(name)
@@ -119,8 +138,18 @@ def explained(name: str, known: Registry) -> Iterable[Line]:
     raise UsageError(_unknown(name, known))
 
 
+def _word(word: str) -> Iterator[Line]:
+    """A reason, a cause, or both."""
+    if word in REASONS:
+        yield [(word, CODE), ("  why a finding is unknown", DIM)]
+        yield [(REASONS[word], PLAIN)]
+    if word in CAUSES:
+        yield from chain([[]] if word in REASONS else [], cause_lines(word))
+
+
 def _unknown(name: str, known: Registry) -> str:
-    names = [*CODES, *REASONS, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
+    names = [*CODES, *REASONS, *CAUSES, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
+    names += [metric.name for metrics in METRICS.values() for metric in metrics]
     spelled = {each.lower(): each for each in (*names, *(enum.__name__ for enum in ENUMS.values()))}
     close = close_to(name.lower(), spelled)
     hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)

@@ -7,11 +7,12 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from kshark.capture.captures import need_captures
 from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes, sources
-from kshark.errors import UsageError
+from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.units import counted
 from kshark.pipeline import Options
@@ -64,10 +65,12 @@ def run(args: Namespace) -> int:
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
+    _folder(args)  # what is asked for is right, before anything is read
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
-    opening: Opening = args.records and (opened or "headers")
+    opening: Opening = (opened or "headers") if args.records else "checked"
     captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True)))
+    need_captures([file for source in captures for file in source.files])
     with folder_of(args, options_of(args)) as export:
         named = zip(export.names([source.files for source in captures]), captures, strict=True)
         if args.jobs > 1:
@@ -76,9 +79,7 @@ def run(args: Namespace) -> int:
             exported(export, named, args)
         else:
             _write_all(export, named, args)
-    if not args.quiet:
-        print(f"kshark: {summary(export)}", file=sys.stderr)
-    return 0
+    return close(export, args, "kshark")
 
 
 def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
@@ -86,10 +87,17 @@ def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
     from kshark.output.export import Export
     from kshark.output.parquet_partitions import partitions_by
 
+    folder = _folder(args)
+    by = None if args.partition_by is None else partitions_by(args.partition_by)
+    return Export(folder, options, mode=args.mode, partition_by=by)
+
+
+def _folder(args: Namespace) -> str:
     if args.folder is None:
         raise UsageError("no folder given for the tables; name one with -o DIR")
-    by = None if args.partition_by is None else partitions_by(args.partition_by)
-    return Export(args.folder, options, mode=args.mode, partition_by=by)
+    if args.folder == "-":
+        raise UsageError("tables are many files and cannot go to standard output (-); name a folder with -o DIR")
+    return str(args.folder)
 
 
 def options_of(args: Namespace) -> dict[str, Any]:
@@ -107,7 +115,16 @@ def options_of(args: Namespace) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
-def summary(export: Export) -> str:
+def close(export: Export, args: Namespace, who: str) -> int:
+    """Says what could not be read, and what was written; the exit code."""
+    for fault in export.faults:
+        print(f"{who}: {fault}", file=sys.stderr)
+    if not args.quiet:
+        print(f"{who}: {_summary(export)}", file=sys.stderr)
+    return 2 if export.faults else 0
+
+
+def _summary(export: Export) -> str:
     """What was written, in one line."""
     filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
     there = f"; {counted(export.skipped, 'capture')} in it already" if export.skipped else ""
@@ -120,12 +137,15 @@ def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Nam
     wanted = display_filter(args)
     part = PartWriter(export.attempt, wanted)
     for name, source in captures:
-        capture = export.attempt.capture(name, source.files)
-        if capture is None:
-            export.skipped += 1
-            continue
-        part.begin(capture)
-        _write(source, part, args)
+        try:
+            capture = export.attempt.capture(name, source.files)
+            if capture is None:
+                export.skipped += 1
+                continue
+            part.begin(capture)
+            _write(source, part, args)
+        except UnreadableInput as error:
+            part.fault(name, error)
         print_notes(source, heading=args.each)
         if export.mode != "replace" and part.is_large:
             export.commit([part.close()])

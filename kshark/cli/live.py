@@ -8,9 +8,9 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kshark.analysis import Analyzer
+from kshark.analysis import Audit
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.check import add_selection, selection, show, verdict
+from kshark.cli.check import add_coverage, add_fail_on, add_selection, asks_for_coverage, came_to, fail_on, selection, show, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
@@ -21,8 +21,10 @@ from kshark.names import TopicNames
 from kshark.output.findings import Tally
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
+from kshark.output.troubles import Troubles
 from kshark.output.units import counted
 from kshark.pipeline import Engine, Options
+from kshark.records import Opening
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -40,6 +42,8 @@ def arguments(parser: Parser) -> None:
     add_format(parser, "text", "json")
     parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
     add_selection(parser)
+    add_coverage(parser)
+    add_fail_on(parser)
     add_payload(parser)
     parser.add_argument("-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka")
     add_dissectors(parser)
@@ -56,7 +60,8 @@ def run(args: Namespace) -> int:
 
     sink = Sink(sys.stdout)
     shown = not args.quiet
-    options = filtered(Options(records=args.records and shown, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
+    opening: Opening = (args.records and shown) or "checked"
+    options = filtered(Options(records=opening, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
     engine = Engine(options, registry(args))
     names = engine.back.names
     talk = _Talk(args, sink, printing(args, sink)(names), names)
@@ -79,10 +84,10 @@ def run(args: Namespace) -> int:
             talk.page(page)
     finally:
         capture.close()
-    violated = talk.close()
+    failed = talk.close()
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in talk.notes.lines()])
-    return int(violated)
+    return int(failed)
 
 
 def _stop_on_signals(capture: Any) -> None:
@@ -110,8 +115,10 @@ class _Talk:
         self._names = names
         self._chosen = selection(args)
         self._resting = Resting(args)
-        self._analyzer = Analyzer()
+        self._failing = fail_on(args)
+        self._audit = Audit(registry(args), coverage=asks_for_coverage(args))
         self._tally = Tally()
+        self._troubles = Troubles()
 
     def page(self, page: list[Event]) -> None:
         self.notes.add(page)
@@ -120,7 +127,7 @@ class _Talk:
             if isinstance(event, Message) and self._resting.passes(event) and self._left != 0:
                 waiting.append(event)
                 self._left = None if self._left is None else self._left - 1
-            found = list(filter(self._shows, self._analyzer.feed(event)))
+            found = list(filter(self._shows, self._audit.page([event])))
             if found:
                 self._messages(waiting)
                 waiting = []
@@ -139,10 +146,13 @@ class _Talk:
         found = list(found)
         for finding in found:
             self._tally.add(finding)
+            self._troubles.add(finding)
         show(found, self._args, self._sink, self._names.known if self._names is not None else {})
 
     def close(self) -> bool:
-        """The last findings and the verdict; whether a rule was broken."""
-        self._findings(filter(self._shows, self._analyzer.close()))
-        verdict(self._tally, dict(self._analyzer.summary()), self._args, self._sink)
-        return self._tally.verdicts["violation"] > 0
+        """The last findings, who is in trouble, and the verdict; whether it came to what `--fail-on` names."""
+        self._findings(filter(self._shows, self._audit.close()))
+        if self._args.format == "text":
+            self._sink.lines(self._troubles.lines(self._sink.width))
+        verdict(self._tally, self._audit.observed, self._args, self._sink)
+        return bool(self._failing & came_to(self._tally, self._audit.observed, self._args))

@@ -100,8 +100,8 @@ def count(text: str) -> int:
 
 
 def jobs(text: str) -> int:
-    """An argument that is a number of processes; `auto` or 0: one for each core."""
-    if text not in ("auto", "0"):
+    """An argument that is a number of processes; `auto`: one for each core."""
+    if text != "auto":
         try:
             return count(text)
         except argparse.ArgumentTypeError:

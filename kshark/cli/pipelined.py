@@ -9,14 +9,16 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from kshark.analysis import APIS, Analyzer, Told
+from kshark.analysis import Analyzer, Told
 from kshark.cli.apis import registry
 from kshark.cli.resting import Resting
 from kshark.cli.shown import display_filter
 from kshark.cli.source import Source, is_shown, print_notes
+from kshark.errors import UnreadableInput
 from kshark.model import Event
 from kshark.output.notes import Notes
 from kshark.parallel import Forwarded, Forwarder, Receiver, WorkerPool, pipelined
@@ -85,6 +87,13 @@ class _Batch(NamedTuple):
     begin_ns: int
 
 
+class _Unread(NamedTuple):
+    """A capture that cannot be read, or not to its end."""
+
+    name: str
+    error: UnreadableInput
+
+
 class _Ended(NamedTuple):
     """A capture has ended: its notes, and a part of the export that may be committed; without notes the last part."""
 
@@ -93,7 +102,7 @@ class _Ended(NamedTuple):
 
 
 class _Exporting:
-    """The handler of the other process: writes batches to tables; None ends the export."""
+    """The handler of the other process: writes batches to tables, and what cannot be read; None ends the export."""
 
     def __init__(self, args: Namespace, attempt: Attempt, options: Options) -> None:
         from kshark.output.parquet import without_pandas
@@ -104,11 +113,15 @@ class _Exporting:
         self._attempt = attempt
         self._writer = self._part()
         self._capture: Capture | None = None
+        self._notes = Notes()
 
-    def take(self, batch: _Batch | None) -> _Ended | int:
+    def take(self, batch: _Batch | _Unread | None) -> _Ended | int:
         """The number of messages so far; more at a capture's end, and at the very end."""
         if batch is None:
             return _Ended(None, self._writer.close())
+        if isinstance(batch, _Unread):
+            self._writer.fault(*batch)
+            return self._end()
         if self._capture is None:
             self._begin(batch.capture)
         for page in [] if batch.forwarded is None else self._back.feed(self._receiver.events(batch.forwarded)):
@@ -122,15 +135,14 @@ class _Exporting:
         self._capture = capture
         self._receiver = Receiver()
         self._back = Back(self._options, registry(self._args))
-        self._notes = Notes()
         self._resting = Resting(self._args)
         self._writer.begin(capture)
 
     def _end(self) -> _Ended:
-        self._capture, part = None, None
+        notes, self._notes, self._capture, part = self._notes, Notes(), None, None
         if self._args.mode != "replace" and self._writer.is_large:
             part, self._writer = self._writer.close(), self._part()
-        return _Ended(self._notes, part)
+        return _Ended(notes, part)
 
     def _part(self) -> PartWriter:
         from kshark.output.parquet_part import PartWriter
@@ -141,7 +153,7 @@ class _Exporting:
 def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace) -> None:
     """Writes the tables and prints each capture's notes.
 
-    The first process analyses, and decodes share sessions for that; the other one decodes everything and writes.
+    The first process analyses, and decodes for that; the other one decodes what analysis does not look at too, and writes.
     """
     named = [*captures]
     ended: deque[Source] = deque()
@@ -157,19 +169,29 @@ def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Names
                 export.commit([told.part])
 
 
-def _batches(export: Export, captures: Iterable[tuple[str, Source]], begun: deque[Source], args: Namespace) -> Iterator[_Batch | None]:
+def _batches(
+    export: Export, captures: Iterable[tuple[str, Source]], begun: deque[Source], args: Namespace
+) -> Iterator[_Batch | _Unread | None]:
     """The batches of the captures that are not there already, which come to stand in `begun`; None at the end."""
     for name, source in captures:
-        capture = export.attempt.capture(name, source.files)
-        if capture is None:
-            export.skipped += 1
-            continue
-        begun.append(source)
-        forwarder, analyzer = Forwarder(), Analyzer(sessions=True, steps=True)
-        back = Back(Options(records=False, bodies=APIS), registry(args))
-        for events in source.framed():
-            forwarded = forwarder.pack(events)
-            found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
-            yield _Batch(capture, forwarded, [*filter(source.shows, (*found, *analyzer.listed()))], source.begin_ns)
-        yield _Batch(capture, None, [*filter(source.shows, (*analyzer.close(), *analyzer.listed()))], source.begin_ns)
+        try:
+            begun.append(source)
+            capture = export.attempt.capture(name, source.files)
+            if capture is None:
+                begun.pop()
+                export.skipped += 1
+            else:
+                yield from _batches_of(capture, source, args)
+        except UnreadableInput as error:
+            yield _Unread(name, error)
     yield None
+
+
+def _batches_of(capture: Capture, source: Source, args: Namespace) -> Iterator[_Batch]:
+    forwarder, analyzer = Forwarder(), Analyzer(sessions=True, steps=True)
+    back = Back(replace(source.options, payload=False, embedded=False), registry(args))
+    for events in source.framed():
+        forwarded = forwarder.pack(events)
+        found = [finding for page in back.feed(events) for finding in analyzer.page(page)]
+        yield _Batch(capture, forwarded, [*filter(source.shows, (*found, *analyzer.listed()))], source.begin_ns)
+    yield _Batch(capture, None, [*filter(source.shows, (*analyzer.close(), *analyzer.listed()))], source.begin_ns)

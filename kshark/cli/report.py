@@ -93,7 +93,7 @@ class Writing:
         self._violated = self._violated or part.tally.verdicts["violation"] > 0
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
-        verdict(part.tally, part.seen, self._args, self._sink, name)
+        verdict(part.tally, part.observed, self._args, self._sink, name)
 
     def close(self) -> int:
         """Writes the report; gives the exit code."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.analysis import Told, in_packet_order
+from kshark.analysis import Observed, Told, in_packet_order
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
 from kshark.cli.source import Locate
@@ -27,12 +27,12 @@ OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
-    """Of one capture: where it came from, its counts, the verdict, what the analysis saw, and the rows of its findings."""
+    """Of one capture: where it came from, its counts, the verdict, what it was found in, and the rows of its findings."""
 
     origin: Origin
     collected: Collected
     tally: Tally
-    seen: dict[str, Any]
+    observed: Observed
     findings: list[RecordBatch]
 
 
@@ -54,10 +54,6 @@ class Reporting:
         self._collector.page(page if self._shows is None else filter(self._shows, page))
         self._rows.page(page)
 
-    def weird(self, code: str, size: int) -> None:
-        """A weird of a message that is in no page."""
-        self._collector.weird(code, size)
-
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
         """The part; `locate` tells which of several files a packet is in."""
         checked = self._checking.close()
@@ -66,13 +62,13 @@ class Reporting:
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)
         found = checked.findings if self._shows is None else filter(self._shows, checked.findings)
-        return part_of(origin, self._collector, self._rows, found, checked.seen)
+        return part_of(origin, self._collector, self._rows, found, checked.observed)
 
 
-def part_of(origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], seen: dict[str, Any]) -> Part:
+def part_of(origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed) -> Part:
     """A capture's part, when all that happened is counted and its findings are known."""
     found, tally = in_packet_order(findings), Tally()
     for finding in found:
         tally.add(finding)
         collector.finding(finding)
-    return Part(origin, collector.close(), tally, seen, rows.close(found))
+    return Part(origin, collector.close(), tally, observed, rows.close(found))

@@ -6,12 +6,18 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from kshark.analysis.statistics import Statistics
 from kshark.api_keys import API_VERSIONS
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered, only_passing
-from kshark.cli.source import print_notes, sources
+from kshark.cli.source import Source, print_notes, sources
+from kshark.metrics import APIS, ShareCounting, listed
+from kshark.model import Event, Exchange
+from kshark.names import TopicNames
+from kshark.output.metrics import metric_lines
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
 from kshark.pipeline import Options
@@ -23,6 +29,8 @@ EXAMPLES = (
     "kshark stats trace.pcap",
     "kshark stats trace.pcap -T json | jq '.share_groups'",
     "kshark stats trace.pcap --since +60s --until +120s",
+    "kshark stats trace.pcap --share",
+    "kshark stats trace.pcap --share -T json | jq '.groups[].members[] | select(.trouble)'",
 )
 
 
@@ -30,28 +38,59 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_filter(parser, "count only messages that pass, exchanges with one, and their connections")
+    parser.add_argument(
+        "--share",
+        action="store_true",
+        help="share groups instead: KIP-932's metrics of each group, member and partition, and who gets nothing",
+    )
 
 
-def _options(wanted: Filter | None) -> Options:
+def _options(wanted: Filter | None, share: bool) -> Options:
     """Bodies of exchanges that are counted, and those that name the clients' software."""
+    if share:
+        return Options(records=False, bodies=APIS)
     return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS})
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     wanted = display_filter(args)
-    for source in sources(args, filtered(_options(wanted), args)):
-        statistics = Statistics(registry(args))
-        connections: set[int] = set()
-        for page in source:
-            for event in filter(source.shows, page if wanted is None else only_passing(wanted, page, connections)):
-                statistics.feed(event)
-        found = statistics.summary()
-        if args.format == "json":
-            sink.json([{"file": source.name, **found} if args.each else found])
-        else:
-            if args.each:
-                sink.text(f"== {source.name}\n")
-            print_statistics(found, source.packets, sink)
+    for source in sources(args, filtered(_options(wanted, args.share), args)):
+        if args.each and args.format == "text":
+            sink.text(f"== {source.name}\n")
+        (_share if args.share else _all)(source, args, wanted, sink)
         print_notes(source, heading=args.each)
     return 0
+
+
+def _all(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
+    statistics = Statistics(registry(args))
+    connections: set[int] = set()
+    for page in source:
+        for event in filter(source.shows, page if wanted is None else only_passing(wanted, page, connections)):
+            statistics.feed(event)
+    found = statistics.summary()
+    if args.format == "json":
+        sink.json([{"file": source.name, **found} if args.each else found])
+    else:
+        print_statistics(found, source.packets, sink)
+
+
+def _share(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
+    """Sessions and records in flight are those of the whole capture, whatever the filter: what is counted is what passes."""
+
+    def counts(what: Event | int) -> bool:
+        if isinstance(what, int):
+            return source.tells(what)
+        passes = wanted is None or not isinstance(what, Exchange) or wanted.takes(what)
+        return passes and source.shows(what)
+
+    names = TopicNames(registry(args))
+    counting = ShareCounting(names, counts)
+    for page in source:
+        counting.page(page)
+    found = listed(counting.close(), names.known)
+    if args.format == "json":
+        sink.json([{"file": source.name, **asdict(found)} if args.each else found])
+    else:
+        sink.lines(metric_lines(found, sink.width))

@@ -54,10 +54,19 @@ class Reach:
 
     def beside(self, paths: Iterable[Path]) -> list[Callable[[Any], Sequence[tuple[Any, ...]]]]:
         """`rows` for each structure that has some of these fields, without those where all are 0 or empty."""
-        together: dict[Names, list[str]] = {}
-        for path in paths:
-            together.setdefault(path.names[:-1], []).append(path.names[-1])
-        return [self.rows(way, tuple(names), true=True) for way, names in together.items()]
+        return [self.rows(way, tuple(names), true=True) for way, names in _together(paths).items()]
+
+    def holds_any(self, paths: Iterable[Path]) -> Callable[[Any], Any]:
+        """Whether one of these fields is neither 0 nor empty, in any structure: something true."""
+        if not self.exact:
+            every = self.beside(paths)
+            return lambda body: any(rows(body) for rows in every)
+        tests: list[str] = []
+        for way, names in _together(paths).items():
+            loops, owner = self._loops(way)
+            wanted = " or ".join(_of(owner, name) for name in names)
+            tests.append(f"[True{loops} if {wanted}]" if loops else wanted)
+        return _compiled(" or ".join(tests) or "False")
 
     def one(self, names: Names) -> Callable[[Any], Any]:
         """The value of a field outside arrays; None or UNSET if there is none."""
@@ -97,6 +106,14 @@ class Reach:
                 loops += f" for at{depth} in ({_of(owner, name)},) if at{depth}"
             owner = f"at{depth}"
         return loops, owner
+
+
+def _together(paths: Iterable[Path]) -> dict[Names, list[str]]:
+    """Names of fields by the way to the structure that they stand in."""
+    together: dict[Names, list[str]] = {}
+    for path in paths:
+        together.setdefault(path.names[:-1], []).append(path.names[-1])
+    return together
 
 
 def _of(owner: str, name: str) -> str:

@@ -23,7 +23,7 @@ from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME
 from kshark.conditions.message import Made, Whether, port_of
 from kshark.conditions.terms import F, Term
 from kshark.errors import UsageError
-from kshark.model import Message
+from kshark.model import OWNER, Message
 from kshark.records.fields import RECORDS
 from kshark.registry import Registry
 from kshark.schema import Api, Layout, struct
@@ -140,6 +140,11 @@ class BodyField(NamedTuple):
     end: Names
     rest: Names
 
+    @property
+    def owner(self) -> str | None:
+        """The message's attribute that answers have instead, from their request."""
+        return self.end[0] if len(self.end) == 1 and self.end[0] in OWNER else None
+
 
 class Needs(NamedTuple):
     """What has to be read for fields: the bodies of these APIs, records, what bytes hold."""
@@ -178,7 +183,12 @@ class Fields:
             ways = self.paths(field.end, message.api_key, message.version, message.kind)
             return [value for path in ways for value in values(body, (*path.names, *field.rest))]
 
-        return read
+        def read_owner(message: Message) -> list[Any]:
+            told = getattr(message, owner)
+            return read(message) if told is UNSET else [*filter(None, read(message)), told]
+
+        owner = field.owner or ""
+        return read_owner if owner else read
 
     def needs(self, names: Sequence[str]) -> Needs:
         """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from kshark.codec.paths import Names, Path, values
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, either
 from kshark.conditions.elements import AnyOf
 from kshark.conditions.fields import BodyField
-from kshark.conditions.literals import OF_KIND, type_of
+from kshark.conditions.literals import OF_KIND, TEXT, type_of
 from kshark.conditions.message import Made
 from kshark.conditions.said import Said
 from kshark.conditions.source import Row, Sql
@@ -56,10 +57,11 @@ class InBody(OfMessages):
         """The same of messages in whose bodies the field is at these paths; of values of another type nothing that is said is true."""
         found = []
         for path in paths:
-            try:
+            with suppress(FilterError):
                 found.append(self.at_path(path))
-            except FilterError:
-                continue
+        if (name := self.field.owner) is not None:
+            with suppress(FilterError):
+                found.append(self.said.of(F(name), TEXT))
         return either(found) if found else NEVER
 
     def at_path(self, path: Path) -> Condition:

@@ -1,6 +1,7 @@
 """Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors."""
 
+from kshark.exchange.connection import FlowState
 from kshark.exchange.decoding import Decoders
-from kshark.exchange.stage import ExchangeStage, FlowState
+from kshark.exchange.stage import ExchangeStage
 
 __all__ = ["Decoders", "ExchangeStage", "FlowState"]

@@ -6,7 +6,7 @@ what was readable and names the fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
 from struct import error as StructError
@@ -16,9 +16,10 @@ from msgspec import UNSET, UnsetType
 
 from kshark import limits
 from kshark.codec import Reader, compile_reader, interpret
+from kshark.model import OWNER
 from kshark.records import RecordsReader
 from kshark.registry import Registry
-from kshark.schema import NEVER, Api, Layout
+from kshark.schema import NEVER, Api, Layout, Sasl
 
 _INT16: Final = Struct(">h").unpack_from
 
@@ -47,7 +48,7 @@ class Decoder:
     """How requests and answers of one (api key, version) are read. `weird`: a code that every such message gets.
 
     `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only ControlledShutdown v0), so is
-    `response_header` (1 has tagged fields). `peculiar`: one of the attributes below it is set.
+    `response_header` (1 has tagged fields). `peculiar`: a request is not as all others; `telling`: an answer tells of its connection.
     """
 
     key: int
@@ -59,10 +60,17 @@ class Decoder:
     request: Body
     response: Body
     peculiar: bool = False
+    telling: bool = False
     one_way: tuple[str, int] | None = None
     then_raw: bool = False
     software: tuple[str, str] | None = None
-    #: The consumer did not ask for this API's bodies: what the stages read for themselves is not shown in the message.
+    early_access: bool = False
+    #: The error code of an answer in another layout: the version was refused.
+    fell_back: int | None = None
+    sasl: Sasl | None = None
+    #: Which of the group and the member the request names, where it is read: its answer is theirs.
+    owner: tuple[str, ...] = ()
+    #: The consumer did not ask for this API's requests: what the stages read of them for themselves is not shown in the message.
     unasked: bool = False
 
 
@@ -93,8 +101,8 @@ class Decoders(dict[int, Decoder]):
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
             return Decoder(key, version, UNSET if name is None else name, code, 1, 0, _UNREADABLE, _UNREADABLE)
         known = api.versions.nearest(version)
-        then_raw = version in api.then_raw
-        wanted = self._bodies is None or key in self._bodies or then_raw  # the stages look into the answer themselves
+        then_raw, early_access = version in api.then_raw, version in api.early_access
+        wanted = self._bodies is None or key in self._bodies or api.sasl is not None  # the stages look into the answer themselves
         return Decoder(
             key,
             version,
@@ -102,12 +110,17 @@ class Decoders(dict[int, Decoder]):
             None if known == version else "VERSION_UNKNOWN",
             api.request_header_version(known),
             api.response_header_version(known),
-            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _beginning(api, known),
+            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _unasked(api, known),
             self._response(api, version, known) if wanted else _UNASKED,
-            api.one_way is not None or then_raw or api.software is not None,
+            api.one_way is not None or then_raw or api.software is not None or early_access,
+            api.sasl is not None or api.fallback is not None,
             api.one_way,
             then_raw,
             api.software,
+            early_access,
+            None if api.fallback is None else api.fallback[0],
+            api.sasl,
+            tuple(field.name for field in api.request.root.in_wire_order(known) if field.name in OWNER) if wanted else (),
             not wanted,
         )
 
@@ -184,13 +197,15 @@ def _remembered(body: Body) -> Body:
     return Body(read, body.exactly)
 
 
-def _beginning(api: Api, version: int) -> Body:
-    """For bodies that the consumer did not ask for: reads only the fields that say whether an answer follows (`one_way`), if the API
-    has any."""
-    if api.one_way is None:
-        return _UNASKED
+def _unasked(api: Api, version: int) -> Body:
+    """For bodies that the consumer did not ask for: reads only what says whether an answer follows (`one_way`), if the API has that."""
+    return _UNASKED if api.one_way is None else Body(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
+
+
+def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
+    """Reads a request's body up to the last of these fields, and passes over the rest."""
     fields = api.request.root.fields
-    behind = next(at for at, field in enumerate(fields, 1) if field.name == api.one_way[0])
+    behind = max(at for at, field in enumerate(fields, 1) if field.name in names)
     head = replace(api.request, root=replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
     reader = compile_reader(head, version)
 
@@ -198,7 +213,7 @@ def _beginning(api: Api, version: int) -> Body:
         body, stop = reader(buffer, at, end)
         return body, max(stop, end)
 
-    return Body(read, _UNASKED.exactly)
+    return read
 
 
 # -- headers

@@ -7,18 +7,18 @@ Where one API's wire differs from all others, its dissector says so as an attrib
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from operator import attrgetter
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
+from kshark.api_keys import API_VERSIONS
+from kshark.exchange.connection import Connection, FlowState, Open, resumed
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
+from kshark.exchange.offer import is_offered, offer_of
+from kshark.exchange.owner import belongs, owner_of
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Weird
 from kshark.records import RecordsReader
 
@@ -30,49 +30,12 @@ _CORRELATION: Final = Struct(">i").unpack_from
 #: So many correlation ids of one-way requests are remembered per connection.
 _ONE_WAY: Final = 64
 
+#: How long clients wait for an answer, unless configured (request.timeout.ms).
+_REQUEST_TIMEOUT_NS: Final = 30_000_000_000
+_ILLEGAL_SASL_STATE: Final = 34
+
 #: Numbers of the first and the last packet of a frame that took several.
 Packets = tuple[int, int] | UnsetType
-
-
-class _Open(msgspec.Struct, gc=False):
-    """A request that waits for its answer."""
-
-    message: Message
-    decoder: Decoder
-    correlation_id: int
-
-
-@dataclass(slots=True, eq=False)
-class _Connection:
-    """What must be known of a flow to understand its next frame."""
-
-    flow: Flow
-    client: str
-    broker: str
-    open: deque[_Open] = field(default_factory=deque)
-    #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
-    one_way: list[int] = field(default_factory=list)
-    #: SASL tokens without header follow (SaslHandshake v0); how many of the client's are not answered yet.
-    raw: bool = False
-    raw_open: int = 0
-    #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
-    answers_lost: bool = False
-
-
-class FlowState(NamedTuple):
-    """What the stage knows of a flow between two of its frames, as values that can be sent: another stage goes on from there (`resume`).
-
-    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id,
-    size, and its body where that is a dict. The rest is as in _Connection.
-    """
-
-    client: str
-    broker: str
-    open: list[tuple[Any, ...]]
-    one_way: list[int]
-    raw: bool
-    raw_open: int
-    answers_lost: bool
 
 
 class ExchangeStage:
@@ -85,7 +48,7 @@ class ExchangeStage:
     def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
         self._decoders = decoders
         self._records = records
-        self._connections: dict[int, _Connection] = {}
+        self._connections: dict[int, Connection] = {}
         self._page: list[Event] = []
 
     def feed(self, item: Event) -> Iterator[list[Event]]:
@@ -114,22 +77,11 @@ class ExchangeStage:
         known = self._connections.get(flow)
         if known is None:
             return None
-        waiting = [(*_what_waits(request.message), _plain(request.message.body)) for request in known.open]
-        return FlowState(known.client, known.broker, waiting, known.one_way[:], known.raw, known.raw_open, known.answers_lost)
+        return known.state
 
     def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
         """These flows continue as if their earlier frames had come here; all others are new."""
-        self._connections = {}
-        for flow, at in states:
-            state = (at.one_way, at.raw, at.raw_open, at.answers_lost)
-            known = self._connections[flow.id] = _Connection(flow, at.client, at.broker, deque(), *state)
-            for packet, packets, time_ns, key, version, correlation_id, client_id, size, body in at.open:
-                decoder = self._decoders[key << 16 | version & 0xFFFF]
-                message = Message(
-                    packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,
-                    correlation_id, client_id, UNSET, UNSET, size, body,
-                )  # fmt: skip
-                known.open.append(_Open(message, decoder, correlation_id))
+        self._connections = {flow.id: resumed(flow, at, self._decoders) for flow, at in states}
 
     def _take_page(self) -> list[Event]:
         self._records.fill()
@@ -149,7 +101,7 @@ class ExchangeStage:
         )
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
-        connections: list[_Connection | None] = [None] * len(frames.flows)
+        connections: list[Connection | None] = [None] * len(frames.flows)
         sides = frames.by_client
         for stream, start, end, first, first_ns, last, last_ns, again in rows:
             connection = connections[stream]
@@ -168,20 +120,20 @@ class ExchangeStage:
             if records.pending_bytes > limits.PENDING_RECORD_BYTES:
                 yield self._take_page()
 
-    def _connection(self, flow: Flow) -> _Connection:
+    def _connection(self, flow: Flow) -> Connection:
         known = self._connections.get(flow.id)
         if known is None:
-            known = self._connections[flow.id] = _Connection(flow, flow.client, flow.broker)
+            known = self._connections[flow.id] = Connection(flow, flow.client, flow.broker)
         return known
 
     # -- requests
 
-    def _request(self, connection: _Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int) -> Message:
+    def _request(self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
             connection.raw_open += 1
             return self._without_header(connection, "request", ["RAW_TOKEN"], end - start, packets, last, last_ns)
         if end - start < 8:
-            return self._without_header(connection, "unknown", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
+            return self._without_header(connection, "request", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
         client_id: str | UnsetType | None
         codes, detail = None, ""
         try:
@@ -218,16 +170,19 @@ class ExchangeStage:
             self._look_behind(connection, message)
         else:
             connection.answers_lost = False
-        waiting.append(_Open(message, decoder, correlation_id))
+        waiting.append(Open(message, decoder, correlation_id, owner_of(body) if decoder.owner else None))
         return message
 
-    def _obey(self, decoder: Decoder, connection: _Connection, message: Message, correlation_id: int) -> bool:
+    def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
         """What this API asks for beyond the ordinary; True if the request has no answer."""
         body = message.body
         if decoder.unasked:
             message.body = UNSET
         if decoder.software is not None and body is not None:
             _learn_software(connection.flow, decoder.software, body)
+        if decoder.early_access and not connection.is_early:
+            connection.is_early = True
+            _mark(message, "EARLY_ACCESS_SHARE_API", f"version {decoder.version}")
         if decoder.one_way is None or getattr(body, decoder.one_way[0], None) != decoder.one_way[1]:
             return False
         connection.one_way.append(correlation_id)
@@ -235,12 +190,12 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: _Connection, message: Message) -> None:
+    def _look_behind(self, connection: Connection, message: Message) -> None:
         """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
         waiting = connection.open
         for request in waiting:
             if request.correlation_id == message.correlation_id:
-                _mark(message, "CORRELATION_ID_REUSED")
+                _mark(message, "CORRELATION_ID_REUSED", _named(request.message))
                 break
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.popleft()
@@ -251,7 +206,7 @@ class ExchangeStage:
 
     def _response(
         self,
-        connection: _Connection,
+        connection: Connection,
         buffer: bytes,
         start: int,
         end: int,
@@ -264,14 +219,14 @@ class ExchangeStage:
             connection.raw_open -= 1
             return self._without_header(connection, "response", ["RAW_TOKEN"], end - start, packets, last, last_ns)
         if end - start < 4:
-            return self._without_header(connection, "unknown", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
+            return self._without_header(connection, "response", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
         (correlation_id,) = _CORRELATION(buffer, start)
         waiting = connection.open
-        order = None
+        overtaken = None
         if waiting and waiting[0].correlation_id == correlation_id:
             request = waiting.popleft()
         else:
-            found, order = self._search(connection, correlation_id, last)
+            found, overtaken = self._search(connection, correlation_id, last)
             if found is None:
                 return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
             request = found
@@ -286,22 +241,26 @@ class ExchangeStage:
             stop = -1
         if stop != end:
             body, codes, detail = read_response(decoder, buffer, start, end)
-        if order or decoder.weird:
-            codes = [code for code in (decoder.weird, *(codes or ()), order) if code]
+        if decoder.weird:
+            codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key, asked.api, asked.version,
             correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes or UNSET, detail or UNSET,
         )  # fmt: skip
+        if request.owner is not None:
+            belongs(message, request.owner)
         self._page.append(message)
+        if overtaken is not None:
+            _mark(message, "RESPONSE_OUT_OF_ORDER", _named(overtaken))
         if self._records.unclaimed:
             self._records.claim(message)
-        if decoder.then_raw and getattr(body, "error_code", None) == 0:
-            connection.raw = True
+        if decoder.telling:
+            _learn(decoder, connection, message)
         self._page.append(Exchange(asked, message, "answered", connection.flow, last))
         return message
 
-    def _search(self, connection: _Connection, correlation_id: int, packet: int) -> tuple[_Open | None, str | None]:
-        """The request that is answered in that packet although older ones are open, and the code of what is weird about that."""
+    def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
+        """The request that is answered in that packet although older ones are open, and the oldest of these if that is weird."""
         waiting = connection.open
         place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         if place is None:
@@ -309,13 +268,13 @@ class ExchangeStage:
         request = waiting[place]
         if not connection.answers_lost:
             del waiting[place]
-            return request, "RESPONSE_OUT_OF_ORDER"
+            return request, waiting[0].message
         for _ in range(place):
             self._give_up(connection, waiting.popleft(), packet)
         connection.answers_lost = bool(len(waiting) > 1)
         return waiting.popleft(), None
 
-    def _unmatched(self, connection: _Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
+    def _unmatched(self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
         code = "ACKS0_ANSWERED" if correlation_id in connection.one_way else "RESPONSE_UNMATCHED"
         message = self._without_header(connection, "response", [code], size, packets, last, last_ns)
         message.correlation_id = correlation_id
@@ -324,7 +283,7 @@ class ExchangeStage:
 
     # -- frames without a Kafka header
 
-    def _ends_raw(self, connection: _Connection, buffer: bytes, start: int, end: int) -> bool:
+    def _ends_raw(self, connection: Connection, buffer: bytes, start: int, end: int) -> bool:
         """Whether the client's frame is a request again: a known header, and a body that fits to the last byte."""
         if end - start < 10:
             return False
@@ -339,7 +298,7 @@ class ExchangeStage:
         return fits
 
     def _without_header(
-        self, connection: _Connection, kind: Kind, codes: list[str] | UnsetType, size: int, packets: Packets, last: int, last_ns: int
+        self, connection: Connection, kind: Kind, codes: list[str] | UnsetType, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
         """A message of which nothing is known but its place and size."""
         message = Message(
@@ -351,39 +310,68 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: _Connection, request: _Open, packet: int) -> None:
+    def _give_up(self, connection: Connection, request: Open, packet: int) -> None:
         """No answer will come: that packet shows it."""
         self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
-    def _tell(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int) -> None:
+    def _tell(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, more: str = "") -> None:
         """What is learned about a request later: an event of its own, since the message was emitted and is final."""
-        name = asked.api if isinstance(asked.api, str) else f"a request of API {asked.api_key}"
-        text = f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
-        self._page.append(Weird(code, "exchange", packet, time_ns, text, flow.id, flow.client_side, asked.packet))
+        known = None if isinstance(asked.correlation_id, UnsetType) else asked.correlation_id
+        self._page.append(
+            Weird(code, "exchange", packet, time_ns, _named(asked) + more, flow.id, flow.client_side, asked.packet, correlation_id=known)
+        )
 
     def _close_flow(self, closed: Closed) -> None:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
-                if closed.how != "capture" and not connection.answers_lost:
-                    self._tell("REQUEST_UNANSWERED", closed.flow, request.message, closed.packet, closed.time_ns)
+                if closed.how not in ("capture", "forgotten") and not connection.answers_lost:
+                    for code, more in _without_answer(connection, request, closed):
+                        self._tell(code, closed.flow, request.message, closed.packet, closed.time_ns, more)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
 
 
-_what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+def _mark(message: Message, code: str, detail: str = "") -> None:
+    """Adds a weird's code to a message, and what exactly was seen."""
+    message.weird = [*(message.weird or ()), code]
+    if detail:
+        message.detail = f"{message.detail or ''}{'; ' if message.detail else ''}{code}: {detail}"
 
 
-def _plain(body: Any) -> Any:
-    return body if type(body) is dict else UNSET
+def _named(asked: Message) -> str:
+    """`Metadata with correlation id 7 in packet 12`."""
+    name = asked.api if isinstance(asked.api, str) else f"a request of API {asked.api_key}"
+    return f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
 
 
-def _mark(message: Message, code: str) -> None:
-    """Adds a weird's code to a message."""
-    if isinstance(message.weird, UnsetType):
-        message.weird = [code]
-    else:
-        message.weird = [*message.weird, code]
+def _without_answer(connection: Connection, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
+    """What is odd about a request that was open when its connection was closed: codes, and what they add to its name."""
+    yield "REQUEST_UNANSWERED", ""
+    if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
+        yield "REQUEST_TIMEOUT_CLOSE", ""
+    key, version = request.decoder.key, request.decoder.version
+    if connection.offered and not is_offered(connection.offered, key, version):
+        yield "VERSION_NOT_ADVERTISED", f", version {version}"
+    if connection.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
+        yield "SASL_SEQUENCE", ""
+
+
+def _learn(decoder: Decoder, connection: Connection, answer: Message) -> None:
+    """What an answer tells of its connection."""
+    error = getattr(answer.body, "error_code", None)
+    if decoder.then_raw and error == 0:
+        connection.raw = connection.authenticated = True  # tokens without headers tell nothing
+    if error == _ILLEGAL_SASL_STATE:
+        _mark(answer, "SASL_SEQUENCE")
+    elif decoder.sasl is not None and isinstance(error, int) and not connection.authenticated:
+        connection.authenticated = None if error else decoder.sasl == "goes on"  # who refuses closes the connection, whatever comes
+    if decoder.fell_back is None:
+        return
+    if error == decoder.fell_back:
+        _mark(answer, "APIVERSIONS_FALLBACK", f"version {decoder.version} was asked for")
+    elif error == 0 and answer.weird is UNSET:
+        connection.offered = offer_of(answer.body)
 
 
 def _learn_software(flow: Flow, names: tuple[str, str], body: Any) -> None:

@@ -6,6 +6,7 @@ from kshark import limits
 from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
+    LEAST_REQUEST,
     Chain,
     Knows,
     answers_alone,
@@ -181,7 +182,7 @@ def _by_broker(
             continue
         chain = requests_from(head, 0, knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
-        broken = not 0 <= announced <= limits.REQUEST_BYTES
+        broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
         would_tell = broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole))
         if would_tell and brokers.known(conversation.flow.ends[1 - side], packet):
             return 1 if side else 0

@@ -343,8 +343,9 @@ class Framing:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
         text = f"{named}, {flow.ends.first} - {flow.ends.second}"
         code, broker = "NOT_KAFKA", None
-        if flow.service in ("tls", "http"):
-            broker = next((end for end in flow.ends if self._brokers.known(end, closed.packet)), None)
+        if flow.service in ("tls", "http"):  # who answers so may well speak it
+            silent = [end for end, sent in zip(flow.ends, flow.stream_bytes, strict=True) if not sent]
+            broker = next((end for end in silent if self._brokers.known(end, closed.packet)), None)
         if broker is not None:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))

@@ -226,9 +226,11 @@ class Stream:
     def give_up(self, tell: Tell) -> None:
         """These bytes take too much room: the unfinished frame is skipped, or, where no boundary is known, the bytes searched so far."""
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
-        text = f"{self.size} bytes" + ("" if self.searching else f" of {self.need}")
+        text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
         tell(Weird("UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size))
-        if not self.searching:
+        if self.by_client is None:
+            self.lost = True  # not recognised yet: once it is, the next boundary is searched
+        elif not self.searching:
             self.skip, self.skip_why = self.need - self.size, "the rest of a frame passed over"
         self._skip_bytes(self.size, tell)
         self.need = 4

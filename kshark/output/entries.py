@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Final
 
 from dissectors.enums import ErrorCode
 from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
-from kshark.analysis import Rule
+from kshark.analysis import RULES, Rule
+from kshark.analysis.machines import SESSION
+from kshark.analysis.rules.causes import CAUSES
 from kshark.analysis.session import UNEXPLAINED
-from kshark.anomaly import Entry
+from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.fields import COMMON
-from kshark.output.catalogue import CODES, group_of, number_of
+from kshark.output.catalogue import JUDGED_BY, group_of, number_of
+from kshark.output.rule_table import rule_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
 from kshark.tables import TABLES, Column
 
 _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100
+#: How exchanges are written (kshark/analysis/rules/README.md), by what has to be in them for that to be worth saying.
+_LEGEND: Final = {
+    "→": "a request → the error code of its answer",
+    "…": "… is none yet",
+    r"on [B-Z]: |A closes": "A and B are connections",
+    r"by [b-z]: ": "a and b are members",
+    r"t\[0\]": "t[0] is a partition",
+    "delivery": "delivery is the delivery count",
+    "given": "given is the member epoch of the answer",
+}
 #: What a filter may say of a field.
 _TESTS: Final = {
     "kafka.member_id": "it is there, and not null",
@@ -39,7 +53,7 @@ _TESTS: Final = {
 
 
 def code_lines(entry: Entry | Rule) -> Iterator[Line]:
-    """A catalogue entry: what is said of it is what its row says."""
+    """A catalogue entry, a page: what is said of it is what its row says."""
     number = number_of(entry)
     rule = f"rule {number} · " if number is not None else ""
     kind = "finding" if isinstance(entry, Rule) else "weird"
@@ -51,27 +65,75 @@ def code_lines(entry: Entry | Rule) -> Iterator[Line]:
 
 def _weird_facts(entry: Entry) -> Iterator[Line]:
     yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
-    yield from _facts(("blame", " or ".join(entry.blame)), ("reference", entry.reference))
+    judged = JUDGED_BY.get(entry.code)
+    yield from _facts(
+        ("blame", " or ".join(entry.blame)), ("judged as", "" if judged is None else judged.code), ("reference", entry.reference)
+    )
 
 
 def _rule_facts(rule: Rule) -> Iterator[Line]:
+    yield from _facts(("must be", rule.must), ("advice", rule.advice))
     if rule.machine is not None:
         yield from _facts(("judges", rule.machine.about))
-    if rule.when is not None:
+    if rule.weird:
+        yield from _facts(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
+    if (broken := rule.broken_by) is not None:
         answer = f", answered with {rule.answer.told}" if rule.answer is not None else ""
-        yield from _facts(("when", f"{rule.when.told}{answer}"))
+        yield from _facts(("when", f"{broken.told}{answer}"))
     yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "nobody"))
-    yield from _facts(("causes", ", ".join(rule.causes)))
     yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
+    yield from _facts(("tickets", ", ".join(rule.tickets)))
+    if rule.causes:
+        yield []
+        yield [("causes", API)]
+        width = max(map(len, rule.causes)) + 2
+        for cause in rule.causes:
+            yield [("  " + cause.ljust(width), CODE), (CAUSES.get(cause, ""), PLAIN)]
+    if rule.wrong:
+        yield []
+        yield from _beside(("wrong", rule.wrong.split("; "), ERROR), ("right", rule.right.split("; "), GOOD))
+        legend = "; ".join(said for sign, said in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}"))
+        yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
+
+
+def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
+    """A title and lines each, with the style of the title: side by side, or one below the other where they are too wide for that."""
+    width = max(len(line) for _, lines, _ in columns[:-1] for line in lines) + 6
+    if width + max(map(len, columns[-1][1])) > _WIDTH:
+        for index, (title, lines, style) in enumerate(columns):
+            yield from ([], [(title, style)]) if index else ([(title, style)],)
+            yield from ([("  " + line, PLAIN)] for line in lines)
+        return
+    *others, (last, _, style) = columns
+    yield [*((title.ljust(width), style) for title, _, style in others), (last, style)]
+    for row in zip_longest(*(lines for _, lines, _ in columns), fillvalue=""):
+        yield [("".join(("  " + line).ljust(width) for line in row).rstrip(), PLAIN)]
+
+
+def cause_lines(cause: str) -> Iterator[Line]:
+    """A cause: what it means, and the rules that name it, with what to do."""
+    yield [(cause, CODE), ("  a cause", DIM)]
+    yield from _wrapped(CAUSES[cause])
+    for rule in RULES:
+        if cause in rule.causes:
+            yield []
+            yield [(rule.code, CODE), ("  " + rule.text, PLAIN)]
+            yield from _facts(("advice", rule.advice))
 
 
 def _verdicts(rule: Rule) -> str:
     if not rule.accuses:
         return "always a note: no rule is broken" if "note" in rule.verdicts else "always unknown"
     note = ", a note where nobody broke a rule" if "note" in rule.verdicts else ""
-    unexplained = [other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)]
-    otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(unexplained)
+    otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(_unexplained(rule))
     return f"violation where the capture proves it{note}, else {otherwise}"
+
+
+def _unexplained(rule: Rule) -> list[str]:
+    """What stands at a refusal where the capture does not prove that this rule explains it."""
+    if rule.machine is SESSION:
+        return [other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)]
+    return [other.code for other in RULES if other.verdicts == ("unknown",) and other.machine is rule.machine]
 
 
 def _facts(*facts: tuple[str, str]) -> Iterator[Line]:
@@ -116,21 +178,19 @@ def api_error_lines(api: str) -> Iterator[Line]:
         yield [(f"  {error.value:>3} {error.name}", PLAIN)]
 
 
-def catalogue_lines() -> Iterator[Line]:
-    """Every code, by group."""
-    width = max(map(len, CODES))
-    for group, entries in groupby(CODES.values(), key=_shelf):
+def catalogue_lines(width: int | None) -> Iterator[Line]:
+    """Every code: weirds by group, then the rules."""
+    wide = max(map(len, CATALOGUE))
+    for group, entries in groupby(CATALOGUE.values(), key=attrgetter("group")):
         yield [(group, API)]
         for entry in entries:
-            number = number_of(entry)
-            rule = "" if number is None else str(number)
-            yield [("  " + entry.code.ljust(width), CODE), (rule.rjust(4) + "  ", DIM), (entry.text, PLAIN)]
+            rule = str(number_of(entry) or "")
+            yield [("  " + entry.code.ljust(wide), CODE), (rule.rjust(4) + "  ", DIM), (entry.text, PLAIN)]
         yield []
-    yield [("also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields", DIM)]
-
-
-def _shelf(entry: Entry | Rule) -> str:
-    return "rules" if isinstance(entry, Rule) else entry.group
+    yield [("rules", API)]
+    yield from rule_lines(width)
+    yield []
+    yield [("also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields, metrics, rules (these alone)", DIM)]
 
 
 def table_lines() -> Iterator[Line]:
@@ -157,7 +217,8 @@ def field_lines() -> Iterator[Line]:
     yield from _wrapped(
         'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its path, as in '
         "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every error code at "
-        "any depth. kshark explain ShareFetch shows an API's fields."
+        "any depth. kshark explain ShareFetch shows an API's fields. An answer has the group_id and member_id of its request, where it "
+        "names none itself."
     )
     yield []
     yield [("filters", API), ("  -Y 'kafka.api == ShareFetch && (kafka.error_code > 0 || kafka.latency_ms > 500)'", DIM)]

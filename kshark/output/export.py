@@ -80,6 +80,8 @@ class Export:
         self._numbers = Counter[str]()
         #: Rows of each table that were committed.
         self.rows = Counter[str]()
+        #: What was said of captures that could not be read.
+        self.faults: list[str] = []
         #: Captures that were left out since they are there; whoever reads them counts.
         self.skipped = 0
 
@@ -108,6 +110,7 @@ class Export:
         self._manifest, self._replaced = following, None
         self.rows.update(dict.fromkeys(self._wanted, 0))
         self.rows.update(_rows(files))
+        self.faults += [fault for part in parts for fault in part.faults]
 
     @property
     def _wanted(self) -> list[str]:

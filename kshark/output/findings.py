@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from kshark.analysis import REASONS
+from dissectors.enums import ErrorCode
+from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
-from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded, plain
-from kshark.output.units import clock, counted, number, safe, shortened
+from kshark.output.catalogue import CODES, JUDGED_BY
+from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.units import clock, counted, duration, number, safe, shortened
 
 _INDENT: Final = 14
 _LEAST: Final = 54
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 _BY: Final = {"violation": " by", "unknown": ", perhaps"}
-#: At most so many packets of the evidence are listed.
+#: At most so many packets of the evidence are listed, brokers of a capture, kinds of refusals.
 _PACKETS: Final = 8
+_BROKERS: Final = 3
+_REFUSALS: Final = 6
+_OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
+_ERRORS: Final = {error.value: error.name for error in ErrorCode}
 
 
-def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]) -> Iterator[Line]:
-    """Four to six lines, wrapped to the terminal; an empty one at the end. `topics`: names by id, as far as they are known."""
+class Alike(NamedTuple):
+    """Findings of one code, verdict and cause: the first of them, how many there are, and the time of the last."""
+
+    first: Finding
+    times: int
+    last_ns: int
+
+
+def alike(findings: Iterable[Finding]) -> list[Alike]:
+    """Findings in the order of packets by what they say: violations first, then what is most."""
+    found: dict[tuple[str, str, str | None], list[Finding]] = {}
+    for finding in findings:
+        found.setdefault((finding.code, finding.verdict, finding.cause), []).append(finding)
+    told = [Alike(same[0], len(same), same[-1].time_ns) for same in found.values()]
+    return sorted(told, key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
+
+
+def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None) -> Iterator[Line]:
+    """Four to six lines, wrapped to the terminal; an empty one at the end.
+
+    `topics`: names by id, as far as they are known. `like`: those that it stands for.
+    """
     style = _STYLES[finding.verdict]
-    yield [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
+    headline = [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
+    if like is not None and like.times > 1:
+        headline.append((f" · the first of {number(like.times)}, until {clock(like.last_ns, 3)}", PLAIN))
+    yield from folded(headline, None if width is None else max(width, _LEAST), _INDENT)
     yield from _below(_where(finding, topics), DIM, width)
     entry = CODES.get(finding.code)
     if entry is not None:
@@ -90,22 +118,27 @@ class Tally:
         if finding.verdict == "unknown":
             self.reasons[finding.unknown_because or "unknown"] += 1
 
-    def summary(self, seen: Mapping[str, Any]) -> dict[str, Any]:
-        """The last JSON line: what was seen (sessions, exchanges, gaps), what was found."""
+    def summary(self, observed: Observed, rules: Sequence[int]) -> dict[str, Any]:
+        """The last JSON line: what was seen, what was found, and what no finding explains. `rules`: numbers of those that were checked."""
         return {
             "summary": {
-                "sessions": seen.get("sessions", 0),
-                "exchanges": seen.get("exchanges", 0),
+                "sessions": observed.sessions,
+                "exchanges": observed.exchanges,
                 "violations": self.verdicts["violation"],
                 "unknown": self.verdicts["unknown"],
                 "notes": self.verdicts["note"],
-                "gaps": seen.get("gaps", 0),
+                "gaps": observed.gaps,
                 "by_code": dict(sorted(self.codes.items())),
+                "rules": [*rules],
+                "unexplained": observed.unexplained(),
+                "covered": observed.covered(),
             }
         }
 
-    def lines(self, seen: Mapping[str, Any], width: int | None = None) -> Iterator[Line]:
-        """`2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`, and below it each code's share."""
+    def lines(self, observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
+        """Each code's share; `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`; what that rests on, and
+        what is left to be explained.
+        """
         violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
         if violations + unknown + self.verdicts["note"] > 1:
             yield from folded([(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width)
@@ -113,15 +146,46 @@ class Tally:
         because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
         line = [
             (counted(violations, "violation"), style),
-            (f" in {counted(seen.get('sessions', 0), 'session')}, ", PLAIN),
+            (f" in {counted(observed.sessions, 'session')}, ", PLAIN),
             (f"{number(unknown)} unknown", WARN if unknown else PLAIN),
             (f" ({because})" if because else "", DIM),
             (f", {counted(self.verdicts['note'], 'note')}", PLAIN),
-            (f" ({counted(seen.get('exchanges', 0), 'exchange')}, {counted(seen.get('gaps', 0), 'gap')})", DIM),
+            (f" ({counted(observed.exchanges, 'exchange')}, {counted(observed.gaps, 'gap')})", DIM),
         ]
         yield from folded(line, width, 2)
+        yield from folded(_judged(observed, rules), width, 2)
+        if left := observed.unexplained():
+            yield from folded(_unexplained(left), width, 2)
 
 
-def verdict(tally: Tally, seen: Mapping[str, Any]) -> str:
-    """The verdict line as plain text."""
-    return plain(list(tally.lines(seen))[-1])
+def _judged(observed: Observed, rules: Sequence[int]) -> Line:
+    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 14:03:07.412 to 14:20:11.020 (17 min 3 s)`, and what was not read."""
+    if not observed.judged:
+        what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
+        exchanges = counted(observed.exchanges, "exchange")
+        return [(f"{what} judged: ", WARN), (f"none of {exchanges} is of an API that {others}rules are about", PLAIN)]
+    brokers = sorted(observed.brokers)
+    line = f"{counted(len(rules), 'rule')} looked at {number(observed.judged)} of {counted(observed.exchanges, 'exchange')}"
+    line += f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}"
+    if observed.since_ns is not None and observed.until_ns is not None:
+        took = duration(observed.until_ns - observed.since_ns)
+        line += f" · {clock(observed.since_ns, 3)} to {clock(observed.until_ns, 3)} ({took})"
+    unread = [(observed.tls_connections, "TLS connection", " not read"), (observed.duplicates, "packet", " captured twice")]
+    line += "".join(f" · {counted(count, noun)}{what}" for count, noun, what in unread if count)
+    explained = observed.answered.total()
+    if explained and not observed.unexplained():
+        line += f" · {'the one refusal is' if explained == 1 else f'all {number(explained)} refusals are'} explained"
+    return [(line, DIM)]
+
+
+def _unexplained(left: Sequence[Mapping[str, Any]]) -> Line:
+    """`refusals without a rule: 12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1`."""
+    told = [_refusal(**row) for row in left[:_REFUSALS]]
+    if more := sum(row["count"] for row in left[_REFUSALS:]):
+        told.append(f"{number(more)} more, which -T json names")
+    return [("refusals without a rule: ", WARN), (" · ".join(told), PLAIN)]
+
+
+def _refusal(api: str, error_code: int, count: int, clients: Sequence[str]) -> str:
+    of = f"client {shortened(clients[0], 40)}" if len(clients) == 1 else counted(len(clients), "client")
+    return f"{number(count)} × {api} {error_code} ({_ERRORS.get(error_code, 'not known')}) of {of}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -148,6 +149,17 @@ def scalar(reach: Reach, path: Path, word: Word) -> Item:
         return f"{before}{value}" if keep_negative or value >= 0 else ""
 
     return Item(label, VALUE, lambda body: said(read(body)))
+
+
+def attribute(name: str, word: Word) -> Item:
+    """A text that the message has besides its body."""
+    label, read = _label(name), attrgetter(name)
+
+    def text(message: Any) -> str:
+        value = read(message)
+        return f" {label}{word(value)}" if value else ""
+
+    return Item(label, VALUE, text)
 
 
 def few(reach: Reach, path: Path, word: Word) -> Item:

@@ -85,6 +85,8 @@ class MessageLines:
         api, texts = begun
         self._summaries.packet = message.packet
         said = "".join([text(body) for text in texts])
+        if type(message.group_id) is str or type(message.member_id) is str:
+            said += "".join([item.text(message) for item in self._summaries.owner])
         if type(latency) is int:
             said = f" {duration(latency)}{said}"
         if type(weird) is list:
@@ -117,7 +119,9 @@ class MessageLines:
             *self._what(message),
         ]
         latency, said, odd = self._latency(message), self._said(message), self._odd(message)
-        for each in (said, odd, latency) if self._narrow else (latency, said, odd):  # where room is short, an error needs it more
+        whose = line_of(self._summaries.owner, message)
+        # where room is short, an error needs it more
+        for each in (said, odd, latency, whose) if self._narrow else (latency, said, whose, odd):
             if each:
                 line += [(" ", PLAIN), *each]
         return line

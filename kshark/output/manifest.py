@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kshark.capture.files import open_file, size_of
-from kshark.capture.paths import is_remote, parted
-from kshark.errors import UsageError
+from kshark.capture.files import is_pipe, open_file, size_of, unreadable
+from kshark.capture.paths import parted
+from kshark.errors import UnreadableInput, UsageError
 from kshark.tables import TABLES
 
 MANIFEST: Final = "manifest.json"
@@ -125,13 +125,23 @@ def need_columns(folder: Path, manifest: Manifest) -> None:
 
 
 def capture_of(name: str, files: Sequence[str], options: dict[str, Any]) -> Capture:
-    """The capture of these files, all bytes of which are read for their hashes: do it where the packets are read."""
-    return Capture(name, [_file(file) for file in files], options)
+    """The capture of these files, all bytes of which are read for their hashes: do it where the packets are read.
+
+    Raises UnreadableInput.
+    """
+    try:
+        return Capture(name, [_file(file) for file in files], options)
+    except UnreadableInput as error:
+        error.when = "hash"
+        raise
 
 
 def _file(file: str) -> CaptureFile:
-    if not is_remote(file) and not Path(file).is_file():
+    if is_pipe(file):
         return CaptureFile(file, None, None)
-    with open_file(file) as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        with open_file(file) as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise unreadable(file, error) from None
     return CaptureFile(PurePath(parted(file)[0]).name, size_of(file), digest)

@@ -76,6 +76,11 @@ class Notes:
             if known is None or first[0] < known[0]:
                 self._first[code] = first
 
+    def leave_out(self, codes: Iterable[str]) -> None:
+        """Of these weirds is told elsewhere."""
+        for code in codes:
+            del self._weirds[code]
+
     def lines(self) -> Iterator[Line]:
         """Nothing if there is nothing to say: every connection was Kafka, and complete."""
         foreign = sorted(name for name in self.flows if name != "kafka" and (self.bytes[name] or name != "unknown"))

@@ -75,11 +75,18 @@ def _common(block: Block) -> dict[str, pa.Array]:
     numbers = {where: number for number, where in enumerate(dict.fromkeys(block.where))}
     of_rows = np.array([numbers[where] for where in block.where], np.int32)
     names = {name: _coded([getattr(where, name) for where in numbers], of_rows) for name in _NAMES}
-    ts_ns = np.array(block.time_ns, np.int64)
-    ts = pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"))
     packet = pa.array(block.packet, pa.int64())
     exchange = packet if block.exchange is block.packet else pa.array(block.exchange, pa.int64())
-    return {**names, "packet": packet, "ts": ts, "ts_ns": pa.array(ts_ns), "exchange": exchange}
+    return {**names, **_times(block.time_ns), "packet": packet, "exchange": exchange}
+
+
+def _times(times: Sequence[int | None]) -> dict[str, pa.Array]:
+    """The columns of times."""
+    try:
+        ts_ns, lacking = np.array(times, np.int64), None
+    except TypeError:  # some have none; it is rare, and to look for it takes as long as the conversion
+        ts_ns, lacking = np.array([time or 0 for time in times], np.int64), np.array([time is None for time in times])
+    return {"ts": pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"), lacking), "ts_ns": pa.array(ts_ns, mask=lacking)}
 
 
 def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.DictionaryArray:

@@ -17,9 +17,10 @@ import msgspec
 import pyarrow as pa
 
 from kshark.analysis import Told
+from kshark.errors import UnreadableInput
 from kshark.model import Event
 from kshark.output.manifest import Capture, capture_of
-from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles
+from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles, without
 from kshark.output.parquet_partitions import Partitions
 from kshark.tables import Rows
 from kshark.tables.names import Names
@@ -48,10 +49,11 @@ class Attempt:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Complete files and the captures that were read: small and plain, to be sent to whoever commits it."""
+    """Complete files, the captures that were read, and what was said of others: small and plain, to be sent to whoever commits it."""
 
-    files: list[PartFile]
-    captures: list[Capture]
+    files: list[PartFile] = []
+    captures: list[Capture] = []
+    faults: list[str] = []
 
 
 class PartWriter:
@@ -65,6 +67,7 @@ class PartWriter:
         self._attempt = attempt
         self._files = attempt.files()
         self._captures: list[Capture] = []
+        self._faults: dict[str, str] = {}
         takes = None if wanted is None else wanted.takes
         self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes, asking=asking)
 
@@ -77,6 +80,12 @@ class PartWriter:
 
     def page(self, events: Iterable[Event | Told]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
+
+    def fault(self, name: str, error: UnreadableInput) -> None:
+        """That capture cannot be read, or not to its end: what has come of it is left out, and a row in `faults` says so."""
+        self._faults[name] = str(error)
+        self._captures = [capture for capture in self._captures if capture.name != name]
+        self._rows.fault(name, error)
 
     @property
     def names(self) -> Names:
@@ -91,4 +100,5 @@ class PartWriter:
     def close(self) -> Part:
         """Ends the files."""
         self._files.add(self._rows.rest(), self._rows.names)
-        return Part(self._files.close(), self._captures)
+        files = without(self._attempt.staging, self._files.close(), self._faults)
+        return Part(files, self._captures, [*self._faults.values()])

@@ -30,7 +30,7 @@ def partitions_by(text: str | None) -> list[str]:
 
 
 class Partitions:
-    """Shares out rows: `date` is the day of a row's time (UTC), `cluster` the id of its broker's cluster, null where nobody told it."""
+    """Shares out rows: `date` is the day of a row's time (UTC), `cluster` the id of its broker's cluster; null where nobody told it."""
 
     def __init__(self, by: Sequence[str]) -> None:
         self._by = by
@@ -52,8 +52,8 @@ class Partitions:
 
 def _days(rows: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
     """For each row the number of its day among those that occur, and the days."""
-    days, codes = np.unique(rows.column("ts_ns").to_numpy() // _DAY_NS, return_inverse=True)
-    return codes.astype(np.int64), [str(day) for day in days.astype("datetime64[D]")]
+    days, codes = np.unique(rows.column("ts_ns").fill_null(-1).to_numpy() // _DAY_NS, return_inverse=True)
+    return codes.astype(np.int64), [NULL if day < 0 else str(day.astype("datetime64[D]")) for day in days]
 
 
 def _clusters(rows: pa.RecordBatch, names: Names | None) -> tuple[NDArray[np.int64], list[str]]:

@@ -14,7 +14,7 @@ from msgspec import UnsetType
 from kshark.codec.paths import paths
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
-from kshark.model import Message
+from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output import items
 from kshark.output.items import Item, Named, Word
@@ -38,6 +38,8 @@ class Summaries:
         self._names = names
         #: The packet of the current message: only names told by earlier packets are used.
         self.packet = 0
+        #: Whose an answer is, of the message itself.
+        self.owner = [items.attribute(name, self._word) for name in OWNER]
         #: Names of topics by id, once they were used.
         self._told: dict[str, str] = {}
         self._plans: dict[tuple[Any, Any, str, type], list[Item]] = {}

@@ -76,12 +76,12 @@ def _row(cells: Sequence[Line], columns: Sequence[Column], widths: Sequence[int]
     for cell, column, width in zip(cells, columns, widths, strict=True):
         cell = cropped(cell, width)
         left = width - cell_len(plain(cell))
-        if column.right:
-            room, left = room + left, 0
         if plain(cell):  # so that no line ends in spaces
+            if column.right:
+                room, left = room + left, 0
             out += [(" " * room, PLAIN), *cell]
             room = 0
-        room += left + _BETWEEN if plain(cell) else width + _BETWEEN
+        room += left + _BETWEEN
     return out
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from kshark.codec import DECODED
-from kshark.model import Message
+from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import named
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, Span
@@ -73,6 +73,9 @@ def _head(message: Message) -> Iterator[Line]:
         line += [("  answers packet ", LABEL), (str(message.request_packet), VALUE)]
     if isinstance(message.latency_ns, int):
         line += [(f" after {duration(message.latency_ns)}", VALUE)]
+    for name in OWNER:
+        if isinstance(told := getattr(message, name), str):
+            line += [(f"  {name.removesuffix('_id')} ", LABEL), _quoted(told)]
     yield line
     if isinstance(message.weird, list):
         yield [(_STEP + ", ".join(message.weird), WARN), (f"  {safe(message.detail)}" if isinstance(message.detail, str) else "", DIM)]

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from dissectors.topics import NAMING_APIS
 from kshark import limits
+from kshark.analysis import Observed, Observer
 from kshark.facts import Fact, Question
 from kshark.link.ends import EndsTable
 from kshark.model import Event, Message, Moment
@@ -41,13 +42,13 @@ class Beside(Protocol):
 class Decoded(NamedTuple):
     """What a share tells when the capture is over.
 
-    `common`: pickled, see Sorter. `names`: of topic ids, as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see
-    kshark.pipeline.Share. `beside`: what others made of its pages.
+    `common`: pickled, see Sorter. `observed`: of all that happened; which refusals are explained, who judges tells. `names`: of topic ids,
+    as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see kshark.pipeline.Share. `beside`: what others made of
+    its pages.
     """
 
     common: bytes
-    exchanges: int
-    gaps: int
+    observed: Observed
     names: list[Fact]
     notes: Notes
     copies: Copies
@@ -63,9 +64,10 @@ class Decoding:
         registry = Registry(options.dissectors)
         self._share = Share(options, registry, told)
         self._ends = EndsTable()
-        self._sorter = Sorter(buckets, opened=options.records is not False)
+        self._sorter = Sorter(buckets, opened=options.records in (True, "headers"))
         self._names = TopicNames(registry)
         self._notes = Notes()
+        self._observer = Observer(registry)
         self._beside = beside
         #: Pieces of small batches are put together: what is done a batch costs as much as a few hundred messages.
         self._waiting: list[Piece] = []
@@ -93,7 +95,7 @@ class Decoding:
         taught, asked, made = [*share.taught], [*share.asked], None
         if beside is not None:
             made, taught, asked = beside.close(), [*taught, *beside.taught], [*asked, *beside.asked]
-        return Decoded(common, sorter.exchanges, sorter.gaps, names, self._notes, share.copies, taught, asked, made)
+        return Decoded(common, self._observer.observed, names, self._notes, share.copies, taught, asked, made)
 
     def _put_together(self) -> Iterator[Packed]:
         segments, self._waiting, self._bytes = unpack(self._waiting, self._ends), [], 0
@@ -105,6 +107,7 @@ class Decoding:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 self._names.learn(event)
         self._notes.add(page)
+        self._observer.page(page)
         if self._beside is not None:
             self._beside.page(page)
         yield from self._sorter.page(page)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kshark.analysis import Analyzer, Told
+from kshark.analysis import Analyzer, Coverage, Observed, Observer, Told
 from kshark.codec.shapes import shape_of
 from kshark.model import Exchange, Flow, Message, Opened
 from kshark.registry import Registry
@@ -63,10 +63,21 @@ _ROWS = msgspec.msgpack.Decoder(list[_Row])
 
 
 class Judging:
-    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see kshark.parallel.sorting.numbered."""
+    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see kshark.parallel.sorting.numbered.
 
-    def __init__(self, common: Sequence[Placed], registry: Registry, *, listed: bool = False) -> None:
-        self._analyzer = Analyzer(sessions=listed, steps=listed)
+    `first`: of the buckets, it is the one that looks at what is common: each refusal is to be explained once. `coverage`: whether that is
+    counted.
+    """
+
+    def __init__(
+        self, common: Sequence[Placed], registry: Registry, *, first: bool = True, listed: bool = False, coverage: bool = False
+    ) -> None:
+        self._analyzer = Analyzer(sessions=listed, steps=listed, coverage=coverage)
+        self._observer = Observer(registry)
+        self._first = first
+        for _, event in common if first else ():
+            if isinstance(event, Exchange):
+                self._refused(event)
         self._common = common
         self._taken = 0
         self._flows: dict[int, Flow] = {event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)}
@@ -82,11 +93,30 @@ class Judging:
         return told
 
     def close(self) -> list[Told]:
-        return [*self._until(_END), *self._analyzer.close(), *self._analyzer.listed()]
+        told, last = self._until(_END), self._analyzer.close()
+        self._observer.explain(last)
+        return [*told, *last, *self._analyzer.listed()]
 
     @property
-    def sessions(self) -> int:
-        return int(self._analyzer.summary()["sessions"])
+    def observed(self) -> Observed:
+        """The share sessions, which refusals are explained, how often rules were put to the test; all else is counted by who decodes."""
+        sessions, coverage = self._analyzer.summary()["sessions"], self._analyzer.coverage
+        if coverage is not None and not self._first:
+            coverage = coverage.without(self._coverage_of_common())
+        return Observed(sessions=sessions, explained=self._observer.observed.explained, coverage=coverage)
+
+    def _coverage_of_common(self) -> Coverage:
+        """What every bucket counts."""
+        alone = Analyzer(coverage=True)
+        alone.page([event for _, event in self._common])
+        alone.close()
+        assert alone.coverage is not None
+        return alone.coverage
+
+    def _refused(self, exchange: Exchange) -> None:
+        request, response = exchange.request, exchange.response
+        if request is not None and response is not None:
+            self._observer.answer(request, response)
 
     def _until(self, packet: int) -> list[Told]:
         """Everything before that packet."""
@@ -96,7 +126,9 @@ class Judging:
         waiting = sorted([*self._waiting, *common[begin : self._taken]], key=_place)
         ready = next((at for at, placed in enumerate(waiting) if placed[0][0] >= packet), len(waiting))
         self._waiting = waiting[ready:]
-        return [*self._analyzer.page([event for _, event in waiting[:ready]]), *self._analyzer.listed()]
+        found = self._analyzer.page([event for _, event in waiting[:ready]])
+        self._observer.explain(found)
+        return [*found, *self._analyzer.listed()]
 
     def _events(self, row: _Row) -> Iterator[Placed]:
         flow, asked = self._flows[row.first_packet], row.request
@@ -114,7 +146,9 @@ class Judging:
                 asked.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body), or_unset(answer.weird),
                 or_unset(answer.detail),
             )  # fmt: skip
-        yield row.place, Exchange(request, response, row.outcome, flow, row.packet)
+        exchange = Exchange(request, response, row.outcome, flow, row.packet)
+        self._refused(exchange)
+        yield row.place, exchange
 
     def _readers(self, api_key: int, version: int) -> tuple[Any, Any]:
         """What makes bodies of the same classes as the codec's."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kshark.exchange.decoding import Body, Decoder, Decoders, Read
+from kshark.exchange.decoding import Body, Decoder, Decoders, Read, beginning
 from kshark.model import Message
 from kshark.names import has_pairs
 from kshark.places import Log, Place, Whole, structures
@@ -45,8 +45,8 @@ class LazyReader(RecordsReader):
 class SelectiveDecoders(Decoders):
     """Reads a body where it, or records in it, may pair a topic id with its name, or where the stages look into it themselves.
 
-    How some answers' bytes are read depends on fields of their request: of such requests only these fields are kept, as a dict. `bodies`:
-    those that others read; `names`: whether topic names are wanted; without, no body is read for them.
+    How some answers' bytes are read depends on fields of their request, and whose an answer is does: of such requests only these fields
+    are kept, as a dict. `bodies`: those that others read; `names`: whether topic names are wanted; without, no body is read for them.
     """
 
     def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, names: bool) -> None:
@@ -54,14 +54,18 @@ class SelectiveDecoders(Decoders):
         self._names = names
 
     def _make(self, key: int, version: int) -> Decoder:
-        decoder = super()._make(key, version)
-        if self._registry.api(key) is None or decoder.unasked:
+        decoder, api = super()._make(key, version), self._registry.api(key)
+        if api is None or decoder.unasked:
             return decoder
         asked = _asked_by_answers(self._registry.places(key, "response")) if self._names else ()
         if asked:
-            decoder.request = _only(asked, decoder.request)
+            decoder.request = _only((*asked, *decoder.owner), decoder.request)
         elif decoder.one_way is None and not self._is_read(key, "request"):
-            decoder.request = _passed_over(decoder.request)
+            if decoder.owner:
+                head = beginning(api, api.versions.nearest(version), decoder.owner)
+                decoder.request = _only(decoder.owner, Body(head, decoder.request.exactly))
+            else:
+                decoder.request = _passed_over(decoder.request)
         if not decoder.then_raw and not self._is_read(key, "response"):
             decoder.response = _passed_over(decoder.response)
         return decoder

@@ -1,7 +1,8 @@
-"""What the analysis needs of a share, sorted: exchanges by their member's bucket, and what verdicts on all members depend on.
+"""What the analysis needs of a share, sorted: exchanges by bucket, and what verdicts in all of them depend on.
 
-Where the keys of all machines that have rules lie in one bucket, it is judged apart from the others. What lies in no bucket is common to
-all: beginnings and ends of connections, holes, what brokers say of themselves, requests whose member cannot be read. Of all else only
+What the keys of all machines that have rules have in common tells the bucket (by member, or by group), which is judged apart from the
+others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers say of themselves, requests whose
+member cannot be read, weirds that rules are about and, without their bodies, messages with codes that they are about. Of all else only
 signs are kept, messages without body that show that a connection was alive: its first and last request, its first answer, and the last
 request before an answer to none. kshark.analysis.analyzer lists what verdicts depend on.
 """
@@ -9,6 +10,7 @@ request before an answer to none. kshark.analysis.analyzer lists what verdicts d
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
@@ -25,8 +27,11 @@ from kshark.tables.bodies import as_fields
 from kshark.tables.events import AFTER, BEFORE, MESSAGES, Place, Placed
 
 _KEY: Final = BOOK.bucket
-#: Exchanges that are packed together.
-_TOGETHER: Final = 500
+_NEVER: Final = 1 << 62
+#: Bytes of exchanges that are packed together, or one more exchange.
+_TOGETHER: Final = 1 << 17
+#: A list follows, its length in four bytes (msgpack: array 32).
+_LIST: Final = b"\xdd"
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id", "size", "weird",
@@ -45,38 +50,76 @@ class Packed(NamedTuple):
     exchanges: bytes
 
 
+class _Lot:
+    """Exchanges of a bucket, packed one behind the other."""
+
+    def __init__(self) -> None:
+        self.since = _NEVER
+        self.count = 0
+        self.packed = bytearray()
+
+    def add(self, asked: Place, *row: Any) -> None:
+        self.since = min(self.since, asked[0])
+        self.count += 1
+        _PACKED.encode_into((asked, *row), self.packed, -1)
+
+
 class Buckets:
-    """Packs exchanges by the bucket of their member."""
+    """Packs exchanges by bucket."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
-        self._held: dict[int, list[tuple[Any, ...]]] = {}
+        self._held: defaultdict[int, _Lot] = defaultdict(_Lot)
+        self._full: list[Packed] = []
 
     def add(self, asked: Place, place: Place, exchange: Exchange) -> None:
         """An exchange with a request that can be read: where that stands, and where the exchange does."""
         request, response = exchange.request, exchange.response
         assert request is not None
         answer = None if response is None else _answered(response)
-        row = (asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
-        self._held.setdefault(self._bucket(request), []).append(row)
+        bucket = self._bucket(request)
+        lot = self._held[bucket]
+        lot.add(asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
+        if len(lot.packed) >= _TOGETHER:
+            self._full.append(self._pack(bucket))
 
     def full(self) -> Iterator[Packed]:
         """Those of which there are many."""
-        for bucket in [bucket for bucket, held in self._held.items() if len(held) >= _TOGETHER]:
-            yield self._pack(bucket)
+        yield from self._full
+        self._full = []
 
     def rest(self) -> Iterator[Packed]:
+        yield from self.full()
         for bucket in [*self._held]:
             yield self._pack(bucket)
 
     def _bucket(self, request: Message) -> int:
-        """By what the keys of all machines have in common; the same in every process."""
+        """The same in every process."""
         key = repr([getattr(request.body, column, None) for column in _KEY])
         return zlib.crc32(key.encode(errors="surrogatepass")) % self._buckets
 
     def _pack(self, bucket: int) -> Packed:
-        held = self._held.pop(bucket)
-        return Packed(bucket, min(row[0][0] for row in held), _PACKED.encode(held))
+        lot = self._held.pop(bucket)
+        return Packed(bucket, lot.since, _LIST + lot.count.to_bytes(4, "big") + lot.packed)
+
+
+class _News:
+    """What brokers say of themselves, as far as it is new: nobody learns more from all of it."""
+
+    def __init__(self) -> None:
+        #: What each address offered last, and all that Metadata told, under itself.
+        self._said: dict[str | None, str] = {}
+
+    def takes(self, placed: Placed) -> bool:
+        """Whether it is something else, or new; to be asked in the order of the time line."""
+        answer = placed[1].response if isinstance(placed[1], Exchange) else None
+        if answer is None or not isinstance(answer.body, str):
+            return True
+        about = answer.body if answer.api_key == METADATA else answer.broker
+        if self._said.get(about) == answer.body:
+            return False
+        self._said[about] = answer.body
+        return True
 
 
 class Sorter:
@@ -89,11 +132,11 @@ class Sorter:
 
     def __init__(self, buckets: int, *, opened: bool = False) -> None:
         self.common: list[Placed] = []
-        self.exchanges = self.gaps = 0
         self._buckets = Buckets(buckets)
         self._with_records = opened
         self._count = 0
         self._latest = (0, BEFORE, -1)
+        self._news = _News()
         #: By id(): where requests stand that the analysis reads.
         self._asked: dict[int, Place] = {}
         #: By connection: its first packet, its last request with its number, and whether one was answered.
@@ -108,15 +151,18 @@ class Sorter:
             if kind is Message:
                 if event.kind == "request":  # type: ignore[union-attr]
                     self._request(at, event)  # type: ignore[arg-type]
+                if event.correlation_id is UNSET and _has_ruled_code(event):  # type: ignore[union-attr,arg-type]
+                    place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
+                    self.common.append((place, replace(event)))  # type: ignore[type-var]
             elif kind is Exchange:
-                self.exchanges += 1
                 self._exchange(at, AFTER if at - self._count in late else MESSAGES, event)  # type: ignore[arg-type]
             elif kind is Opened:
                 self._opened(at, event)  # type: ignore[arg-type]
             elif kind is HalfClosed or kind is Gap:
-                self.gaps += kind is Gap
                 place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
                 self.common.append((place, event))
+            elif kind is Weird and event.code in BOOK.weirds:  # type: ignore[union-attr]
+                self._weird(at, at - self._count in late, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
         self._count += len(events)
@@ -152,23 +198,27 @@ class Sorter:
         request, response, flow = exchange.request, exchange.response, exchange.flow
         asked = None if request is None else self._asked.pop(id(request), None)
         is_sign = response is not None and flow.id not in self._alive
-        if request is not None and asked is None and not is_sign:
+        if request is not None and asked is None and not is_sign and not _is_odd(exchange):
             return
         place = self._place(exchange.packet, phase, flow.first_packet, at)
         if request is None:
             self._sign_of_last(flow.id)
         elif response is not None:
             self._alive.add(flow.id)
+        if is_sign and request is not None:
+            self.common.append((place, _of(exchange, _sign(request), _sign(response))))
         common = of_all(asked, place, exchange)
         if common is not None:
-            self.common += common
-            return
-        if is_sign:
-            self.common.append((place, _of(exchange, _sign(request), _sign(response))))
-        if asked is not None:
+            self.common += filter(self._news.takes, common)
+        elif asked is not None:
             if self._with_records and response is not None:
                 exchange = _of(exchange, request, _closed(response))
             self._buckets.add(asked, place, exchange)
+
+    def _weird(self, at: int, late: bool, weird: Weird) -> None:
+        phase = AFTER if late else MESSAGES if weird.stage == "exchange" else BEFORE
+        first = -1 if weird.flow is None else self._first.get(weird.flow, -1)  # one that has ended may still be told of
+        self.common.append((self._place(weird.packet, phase, first, at), weird))
 
     def _closed(self, at: int, closed: Closed) -> None:
         flow = closed.flow
@@ -186,13 +236,17 @@ class Sorter:
 
 
 def of_all(asked: Place | None, place: Place, exchange: Exchange) -> list[Placed] | None:
-    """What every bucket is told of an exchange; None: it concerns its own member alone. `asked`: where a request stands that is read."""
+    """What every bucket is told of an exchange; None: it concerns its own bucket alone. `asked`: where a request stands that is read."""
     request, response = exchange.request, exchange.response
+    odd: list[Placed] = [(place, _of(exchange, _bare(request), _bare(response)))] if _is_odd(exchange) else []
     if request is None:
-        return [(place, _of(exchange, None, _sign(response)))]
-    if request.api_key in _BRIEF:
-        return [] if response is None else [(place, _of(exchange, _brief(request), _brief(response)))]
-    if asked is not None and _is_unreadable(request):
+        return odd or [(place, _of(exchange, None, _sign(response)))]
+    if request.api_key in _BRIEF and request.api_key not in _WHOLE:
+        tells = response is not None and response.body is not None
+        return [*odd, (place, _of(exchange, _brief(request), _brief(response)))] if tells else odd
+    if request.api_key not in _READ:
+        return odd or None
+    if asked is not None and (request.api_key in _WHOLE or _is_unreadable(request)):
         return [(asked, _as_fields(request)), (place, _of(exchange, _as_fields(request), _as_fields(response)))]
     return None
 
@@ -216,6 +270,8 @@ def _only(struct: Any, *names: str) -> dict[str, Any]:
 
 #: Of answers that go to every bucket, what the analysis reads.
 _BRIEF: Final[dict[Any, Callable[[Any], dict[str, Any]]]] = {METADATA: _brokers, API_VERSIONS: _offered}
+#: Of those the APIs that rules read, too.
+_WHOLE: Final = BOOK.apis & _BRIEF.keys()
 #: The APIs whose exchanges the analysis reads.
 _READ: Final = BOOK.apis | _BRIEF.keys()
 
@@ -225,14 +281,31 @@ def _is_unreadable(request: Message) -> bool:
     return request.api_key in _SHARE and not isinstance(getattr(request.body, "share_session_epoch", UNSET), int)
 
 
+def _is_odd(exchange: Exchange) -> bool:
+    """Whether one of its messages has a code that rules name."""
+    return _has_ruled_code(exchange.request) or _has_ruled_code(exchange.response)
+
+
+def _has_ruled_code(message: Message | None) -> bool:
+    return message is not None and message.weird is not UNSET and any(code in BOOK.weirds for code in message.weird)
+
+
+def _bare(message: Message | None) -> Any:
+    """A message of whose body only is told whose it is."""
+    if message is None:
+        return None
+    whose = _only(message.body, "group_id", "member_id")
+    return replace(message, body=as_fields(_JSON.encode(whose).decode()) if whose else None)
+
+
 def _sign(message: Message | None) -> Any:
     """A message of which only is told that it was there."""
     return message and replace(message, api_key=UNSET, api=UNSET, version=UNSET, client_id=UNSET, body=None, weird=UNSET, detail=UNSET)
 
 
-def _brief(message: Message) -> Message:
+def _brief(message: Any) -> Message:
     """A message of _BRIEF; the body of an answer is JSON."""
-    body = None if message.kind == "request" or message.body is None else _JSON.encode(_BRIEF[message.api_key](message.body)).decode()
+    body = None if message.kind == "request" else _JSON.encode(_BRIEF[message.api_key](message.body)).decode()
     sign: Message = _sign(message)
     sign.api_key, sign.body = message.api_key, body
     return sign
@@ -291,8 +364,9 @@ def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed
     for common, known in zip(shares, flows, strict=True):
         of_share = {own: numbers[flow.first_packet] for own, flow in known.items()}
         for _, event in common:
-            if isinstance(event, Message):
-                event.flow = of_share[event.flow]
+            if isinstance(event, (Message, Weird)):
+                if event.flow is not None:
+                    event.flow = of_share[event.flow]
             elif isinstance(event, Exchange):
                 for message in (event.request, event.response):
                     if message is not None:
@@ -300,29 +374,9 @@ def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed
         for own, flow in known.items():
             flow.id = of_share[own]
     others = [((weird.packet, BEFORE, -1, 0), weird) for weird in weirds]
-    return _without_repeated(sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0)))
-
-
-def _without_repeated(common: list[Placed]) -> list[Placed]:
-    """Answers of brokers about themselves, but for those that tell nothing new; with Fields for bodies."""
-    kept: list[Placed] = []
-    clusters: set[str] = set()
-    #: The brokers that gave the last answer to ApiVersions, one behind the other.
-    offer, offering = "", set[str]()
-    for placed in common:
-        answer = placed[1].response if isinstance(placed[1], Exchange) else None
-        if answer is not None and isinstance(answer.body, str):
-            if answer.api_key == METADATA:
-                if answer.body in clusters:
-                    continue
-                clusters.add(answer.body)
-                offering.clear()  # addresses may turn out to be one broker
-            else:
-                if answer.body != offer:
-                    offer, offering = answer.body, set()
-                if answer.broker in offering:
-                    continue
-                offering.add(answer.broker)
-            answer.body = as_fields(answer.body)
-        kept.append(placed)
-    return kept
+    common = sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0))
+    told = [*filter(_News().takes, common)]
+    for _, event in told:
+        if isinstance(event, Exchange) and event.response is not None and isinstance(event.response.body, str):
+            event.response.body = as_fields(event.response.body)
+    return told

@@ -38,8 +38,9 @@ from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
-#: How far records fields are opened; messages of a legacy set, which have no header apart from their record, with the headers.
-Opening = bool | Literal["headers"]
+#: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay closed), their headers,
+#: or all; messages of a legacy set, which have no header apart from their record, with the headers.
+Opening = bool | Literal["checked", "headers"]
 
 #: From so many records in one buffer on columns are faster than the loop.
 COLUMNS_FROM: Final = 64
@@ -60,7 +61,7 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 class RecordsReader:
     """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before handing it on.
 
-    `opened`: not at all (`{"size": n}`), the batches' headers only, or the records too. `payload`: keys and values, or only their
+    `opened`: how far; what is not stays `{"size": n}`. `payload`: keys and values, or only their
     sizes. Never raises on damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it. For
     tests: `columns_from` 0 always uses columns, a large number never; `alone` decompresses every frame by itself.
     """
@@ -81,6 +82,7 @@ class RecordsReader:
         self._claimed = 0  # spans, from the first one on
         self._small: list[Span] = []  # of the spans, those whose frame waits
         self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
+        self._if_produced: list[Fault] = []  # what is wrong with it in a request only
         self._arena = Arena()
         self._forget_budget()
 
@@ -100,7 +102,9 @@ class RecordsReader:
             if stop is None:
                 break
             position = stop
-        self.unclaimed = self.unclaimed or bool(batches or self._faults)
+        self.unclaimed = self.unclaimed or bool(batches or self._faults or self._if_produced)
+        if self._opened == "checked":
+            return RecordsField(end - start)
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
@@ -109,7 +113,7 @@ class RecordsReader:
 
     def claim(self, message: Message) -> None:
         """The fields read since the last claim belong to this message: it gets their codes, now or when they are filled."""
-        for fault in self._faults.values():
+        for fault in (*self._faults.values(), *(self._if_produced if message.kind == "request" else ())):
             attach(fault, message)
         for span in self._spans[self._claimed :]:
             span.owner = message
@@ -126,6 +130,7 @@ class RecordsReader:
 
     def _forget_budget(self) -> None:
         self._faults.clear()
+        self._if_produced.clear()
         self._records_left = limits.MESSAGE_RECORDS
         self._bytes_left = limits.MESSAGE_RECORD_BYTES
         self.unclaimed = False
@@ -205,7 +210,9 @@ class RecordsReader:
             header = _HEADER(buffer, position)
             stop: int = position + LOG_OVERHEAD + header[1]
             if header[3] == 2 and position + HEADER_BYTES <= stop <= end:
-                batches.append(self._batch(buffer, view, position, stop, header))
+                crc_ok = self._checked(view, position, stop, header)
+                if self._opened != "checked":
+                    batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 return stop
         if room <= MAGIC_AT:
             return None
@@ -247,18 +254,29 @@ class RecordsReader:
             batches.append(batch)
         return position + size
 
-    def _batch(self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...]) -> Batch:
+    def _checked(self, view: memoryview, position: int, stop: int, header: tuple[int, ...]) -> bool:
+        """Tells what is wrong with a batch as far as its header shows it; whether its checksum is right.
+
+        A producer gives an offset to each record (Kafka: LogValidator.validateBatch); of what is stored, compaction may have left some.
+        """
         crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
+        codec = header[5] & CODEC_BITS
+        if not crc_ok:
+            self._fault("BATCH_CRC", f"batch at offset {header[0]}")
+        if codec >= CODEC_COUNT:
+            self._fault("CODEC_INVALID", f"batch at offset {header[0]}: codec {codec}")
+        if header[12] != header[6] + 1 and not self._if_produced:
+            text = f"batch at offset {header[0]}: {header[12]} records announced, offsets for {header[6] + 1}"
+            self._if_produced.append(Fault("BATCH_COUNT_MISMATCH", text))
+        return crc_ok
+
+    def _batch(self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool) -> Batch:
         batch = batch_of(header, stop - position, crc_ok)
         codec = header[5] & CODEC_BITS
         if batch.control:
             self.controls = True
-        if not crc_ok:
-            self._fault("BATCH_CRC", f"batch at offset {batch.base_offset}")
         start = position + HEADER_BYTES
-        if codec >= CODEC_COUNT:
-            self._fault("CODEC_INVALID", f"batch at offset {batch.base_offset}: codec {codec}")
-        elif self._opened == "headers":
+        if self._opened == "headers" or codec >= CODEC_COUNT:
             pass
         elif codec == 0:
             self._pend(Span(buffer, start, stop, batch))

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from kshark.analysis import ShareSession
 from kshark.analysis.error_codes import ErrorCodes
+from kshark.analysis.statistics import waited_in_full
 from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
@@ -17,8 +18,6 @@ from kshark.report.collected import Caller, Collected, Found, Kind, Member, Tick
 
 _FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
-#: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
-_TICK_NS: Final = 1_000_000
 
 #: Client id, API key, version and outcome of requests on one connection.
 _Asked = tuple[str, int, int]
@@ -81,7 +80,7 @@ class Collector:
             to.unanswered[key] += exchange.outcome == "unanswered"
         else:
             if isinstance(response.latency_ns, int):
-                to.latency[key, key in _FETCHES and _waited(request.body, response.latency_ns)].add(response.latency_ns)
+                to.latency[key, key in _FETCHES and waited_in_full(request.body, response.latency_ns)].add(response.latency_ns)
             for code in self._errors.of(response.body, key, request.version):
                 to.errors[key, code] += 1
             if key == API_VERSIONS:
@@ -157,9 +156,3 @@ class Collector:
 
 def _text(found: Any) -> str:
     return found if isinstance(found, str) else ""
-
-
-def _waited(body: Any, latency_ns: int) -> bool:
-    """Whether an answer took as long as the request allows the broker to wait for records."""
-    longest_ms = getattr(body, "max_wait_ms", None)
-    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
-from kshark.records import Batch, Record, RecordsField
+from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes
 from kshark.tables.blocks import Row
 from kshark.tables.connections import Connection
 from kshark.tables.fields import value
@@ -52,7 +52,6 @@ _IN_A_BATCH: Final = (
     "base_timestamp",
     "max_timestamp",
 )
-_IN_A_RECORD: Final = ("offset", "timestamp", "key", "value", "headers")
 
 _batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
 
@@ -92,8 +91,11 @@ def _other_batch(batch: Any) -> Row:
     return tuple([count if name == "count" else value(batch, name) for name in _IN_A_BATCH])
 
 
-def _record(record: Any) -> Row:
-    if isinstance(record, Record):
-        timestamp, headers = record.timestamp, record.headers
-        return (record.offset, None if timestamp is UNSET else timestamp, record.key, record.value, None if headers is UNSET else headers)
-    return tuple([value(record, name) for name in _IN_A_RECORD])
+def _record(record: AnyRecord) -> Row:
+    timestamp = None if record.timestamp is UNSET else record.timestamp
+    headers = None if record.headers is UNSET else record.headers
+    if isinstance(record, RecordSizes):
+        names = None if headers is None else tuple((name, None) for name, _ in headers)
+        return (record.offset, timestamp, None, None, names, record.key_size, record.value_size)
+    key, value = record.key, record.value
+    return (record.offset, timestamp, key, value, headers, None if key is None else len(key), None if value is None else len(value))

@@ -65,8 +65,8 @@ class Block:
     """Rows of one table: `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own columns."""
 
     where: Sequence[Where]
-    packet: Sequence[int]
-    time_ns: Sequence[int]
+    packet: Sequence[int | None]
+    time_ns: Sequence[int | None]
     exchange: Sequence[int | None]
     own: Sequence[Cells]
 
@@ -83,7 +83,8 @@ class Block:
         """A tuple for each row in the order of the table's columns, null as None."""
         own = [[None] * len(self) if cells is None else cells for cells in self.own]
         for where, packet, time_ns, exchange, *cells in zip(self.where, self.packet, self.time_ns, self.exchange, *own, strict=True):
-            common = (where.capture, where.flow_id, packet, where.broker, where.client, time_ns // 1000, time_ns, exchange)
+            ts = None if time_ns is None else time_ns // 1000
+            common = (where.capture, where.flow_id, packet, where.broker, where.client, ts, time_ns, exchange)
             yield common + tuple(map(_plain, cells))
 
 

@@ -103,6 +103,8 @@ _EXCHANGES: Final = _table(
     Column("response_first_packet", "bigint", "where it began, when more than one packet carried it"),
     Column("request_weird", "array<string>", "catalogue codes that touch the request"),
     Column("response_weird", "array<string>", "catalogue codes that touch the response"),
+    Column("request_detail", "string", "what exactly was seen where the request has codes"),
+    Column("response_detail", "string", "what exactly was seen where the response has codes"),
     Column("request_position", "bigint", "place among the events of its flow"),
     Column("response_position", "bigint", "place among the events of its flow"),
     Column("position", "bigint", "place at which the exchange was complete or given up, among the events of its flow"),
@@ -252,9 +254,11 @@ _RECORDS: Final = _table(
     *_TOPIC,
     Column("offset", "bigint", "of the record; in a Produce request counted from 0"),
     Column("timestamp", "bigint", "milliseconds since 1970"),
-    Column("key", "binary", "bytes; null: none"),
-    Column("value", "binary", "bytes; null: none (a tombstone)"),
-    Column("headers", _HEADERS, "names and values, in their order"),
+    Column("key", "binary", "bytes; null: none, or left out (--no-payload)"),
+    Column("value", "binary", "bytes; null: none (a tombstone), or left out"),
+    Column("headers", _HEADERS, "names and values, in their order; values may be left out"),
+    Column("key_size", "int", "bytes; null: no key"),
+    Column("value_size", "int", "bytes; null: no value (a tombstone)"),
 )
 
 _FLOWS: Final = _table(
@@ -322,6 +326,14 @@ _FINDINGS: Final = _table(
     _CORRELATION,
 )
 
+_FAULTS: Final = _table(
+    "faults",
+    "capture that could not be read: its other rows are those of a later export; of no packet and no time",
+    Column("code", "string", "vanished, changed (it was another file in the end), damaged, no_capture, unreadable (it was refused)"),
+    Column("stage", "string", "what was done with it: hash (to know it again), index (Spark: to share it out), read"),
+    Column("detail", "string", "what was said, with the file's name"),
+)
+
 TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
@@ -338,5 +350,6 @@ TABLES: Final[dict[str, Table]] = {
         _FLOWS,
         _WEIRDS,
         _FINDINGS,
+        _FAULTS,
     )
 }

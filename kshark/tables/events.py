@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark.exchange.owner import belongs, owner_of
 from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
 from kshark.tables.bodies import Bodies
 
@@ -58,7 +59,7 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
     timeline = Timeline()
     rows = [("flows", row) for row in flows]
     rows += [("exchanges", row) for row in exchanges]
-    rows += [("weirds", row) for row in weirds if row["kind"] != "message"]
+    rows += [("weirds", row) for row in weirds]
     for table, row in sorted(rows, key=lambda named: place_of(*named)):
         yield from timeline.feed(table, row)
     yield from timeline.close()
@@ -80,21 +81,20 @@ class Timeline:
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
-        """All events before this row; rows of connections without a `flows` row are left out."""
+        """All events before this row; rows of connections without a `flows` row are left out, and weirds of messages: these name them."""
         place = place_of(table, row)
         yield from self._until(place)
-        packet, _, first, position = place
+        first = place[2]
+        if table == "weirds" and row["kind"] == "message" and row["exchange"] is not None:
+            return
         if table == "flows":
             self._open(row)
         elif first in self._flows:
             flow = self._flows[first]
             if table == "exchanges":
                 self._add(*of_exchange(row, messages_of(row, flow, self._bodies), flow, self._ends[first]))
-            elif row["kind"] == "gap":
-                self._add((place, gap_of(row, flow)))
-            elif row["kind"] == "event":
-                phase = AFTER if (packet, position) > self._ends[first] else MESSAGES if row["stage"] == "exchange" else BEFORE
-                self._add(((packet, phase, first, position), weird_of(row, flow)))
+            else:
+                self._add(of_weird(row, flow, self._ends[first]))
         elif first < 0 and table == "weirds":
             self._add((place, weird_of(row, None)))
 
@@ -163,6 +163,17 @@ def of_exchange(row: RowMap, messages: tuple[Message | None, Message | None], fl
     yield (end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
 
 
+def of_weird(row: RowMap, flow: Flow, ending: Ending) -> Placed:
+    """A hole, a message without a readable header, or what else was odd about a connection."""
+    packet, _, first, position = place = place_of("weirds", row)
+    if row["kind"] == "message":
+        return (packet, MESSAGES, first, position), frame_of(row, flow)
+    if row["kind"] == "gap":
+        return place, gap_of(row, flow)
+    phase = AFTER if (packet, position) > ending else MESSAGES if row["stage"] == "exchange" else BEFORE
+    return (packet, phase, first, position), weird_of(row, flow)
+
+
 def sign_before_orphan(row: RowMap, flow: Flow) -> Iterator[Placed]:
     """For users that give only some exchanges: a sign of the last request before an answer to none."""
     if row["after_request_packet"] is not None:
@@ -193,6 +204,8 @@ def messages_of(row: RowMap, flow: Flow, bodies: Bodies) -> tuple[Message | None
     """Request and response of an `exchanges` row."""
     request = _message(row, flow, bodies, "request") if row["request_packet"] is not None else None
     response = _message(row, flow, bodies, "response") if row["response_packet"] is not None else None
+    if request is not None and response is not None:
+        belongs(response, owner_of(request.body))
     return request, response
 
 
@@ -218,7 +231,18 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
         size=row[f"{kind}_bytes"],
         body=bodies.read(row, kind),
         weird=UNSET if weird is None else list(weird),
+        detail=or_unset(row[f"{kind}_detail"]),
     )
+
+
+def frame_of(row: RowMap, flow: Flow) -> Message:
+    """A message of which nothing is known but its place and size, and what is odd about it."""
+    kind: Any = "request" if row["direction"] == "client" else "response"
+    first, packet = row["first_packet"], row["packet"]
+    return Message(
+        packet, UNSET if first is None else (first, packet), row["ts_ns"], flow.id, flow.client, flow.broker, kind, UNSET, UNSET, UNSET,
+        UNSET, UNSET, UNSET, UNSET, row["size_bytes"], None, [row["code"]], row["detail"] or UNSET,
+    )  # fmt: skip
 
 
 def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
@@ -236,7 +260,7 @@ def gap_of(row: RowMap, flow: Flow) -> Gap:
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
     number, side = None if flow is None else flow.id, _side(row["direction"])
     place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"], row["times"] or 1)
-    return Weird(row["code"], row["stage"], *place)
+    return Weird(row["code"], row["stage"], *place, row["correlation_id"])
 
 
 def _side(end: str | None) -> Any:

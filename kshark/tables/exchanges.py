@@ -68,6 +68,8 @@ def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
         _sparse([packets[0] if (packets := message.packets) else None for message in answered]),
         _sparse([message.weird for message in asked]),
         _sparse([message.weird for message in answered]),
+        _sparse([message.detail for message in asked]),
+        _sparse([message.detail for message in answered]),
         asked_at,
         [None if message is _LACKING else place - 1 for message, place in zip(answered, at, strict=True)],
         at,

@@ -80,4 +80,4 @@ def _block(rows: list[Row]) -> Block:
 
 def _bytes(records: list[Row]) -> int:
     """Bytes of the values of rows of `records`."""
-    return sum([len(row[-2]) for row in records if row[-2] is not None])
+    return sum([(row[-2] or 0) + (row[-1] or 0) for row in records])

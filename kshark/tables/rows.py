@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.analysis import ListedSession, ListedStep, Told
+from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
@@ -105,6 +106,11 @@ class Rows:
     def rest(self) -> Iterator[tuple[str, Block]]:
         """The blocks that are not full."""
         return self._held.rest()
+
+    def fault(self, capture: str, error: UnreadableInput) -> None:
+        """That capture cannot be read."""
+        where = Where(capture, None, None, None)
+        self._held.rows["faults"].append((where, None, None, None, error.code, error.when, str(error)))
 
     # -- connections
 

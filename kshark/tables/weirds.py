@@ -66,7 +66,7 @@ def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
         weird.first_packet,
         None,
         weird.size,
-        None,
+        weird.correlation_id,
         connection and connection.next(),
         weird.times,
     )

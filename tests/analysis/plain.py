@@ -48,7 +48,7 @@ def step(
 ) -> Step:
     """Epoch and packet of the request, error of the answer (None: there is none), which comes with the packet behind it unless told."""
     last = packet + 1 if answered is None else answered
-    answer = None if error is None else Answer(last, last * MS, error, None, acquired)
+    answer = None if error is None else Answer(last, last * MS, error, None, [(*one, 1) for one in acquired])
     api_key, api = (SHARE_FETCH, "ShareFetch") if fetch else (SHARE_ACKNOWLEDGE, "ShareAcknowledge")
     where = on or connection()
     return Step(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
+import kshark
 from kshark.model import ACK, FIN, SYN, Finding
 from tests.conversation import BROKER, TOPIC, Asked, Connection, Conversation, Member, Thinned, findings
 from tests.packets import Tcp
 
+ILLEGAL_SASL_STATE = 34
+UNSUPPORTED_VERSION = 35
 INVALID_REQUEST = 42
+UNKNOWN_MEMBER_ID = 25
+GROUP_ID_NOT_FOUND = 69
+GROUP_MAX_SIZE_REACHED = 81
+FENCED_MEMBER_EPOCH = 110
 SHARE_SESSION_LIMIT_REACHED = 133
 UNKNOWN_SERVER_ERROR = -1
 
@@ -26,29 +34,39 @@ def stranger(talk: Conversation, name: str = "a") -> Member:
     return talk.member(name, connection=talk.connection(from_syn=False, introduced=False), joined=False)
 
 
-def handed(*ranges: tuple[int, int, int]) -> list[dict[str, Any]]:
-    """Acquired records, by (partition, first, last)."""
-    partitions = [
-        {"partition_index": p, "acquired_records": [{"first_offset": first, "last_offset": last, "delivery_count": 1}], "records": b""}
-        for p, first, last in ranges
-    ]
+def handed(*ranges: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Acquired records, by (partition, first, last), and the delivery count where it is not 1."""
+    acquired: dict[int, list[dict[str, int]]] = {}
+    for partition, first, last, *count in ranges:
+        found = acquired.setdefault(partition, [])
+        found.append({"first_offset": first, "last_offset": last, "delivery_count": count[0] if count else 1})
+    partitions = [{"partition_index": p, "acquired_records": found, "records": b""} for p, found in acquired.items()]
     return [{"topic_id": TOPIC, "partitions": partitions}]
+
+
+def led_elsewhere(node_id: int = 2, address: str = "10.0.0.8:9092", *, epoch: int = 5, error: int = 6) -> dict[str, Any]:
+    """An answer that says who leads partition 0."""
+    leader = {"leader_id": node_id, "leader_epoch": epoch}
+    partition = {"partition_index": 0, "error_code": error, "current_leader": leader, "records": b""}
+    host, _, port = address.rpartition(":")
+    node = {"node_id": node_id, "host": host, "port": int(port), "rack": None}
+    return {"responses": [{"topic_id": TOPIC, "partitions": [partition]}], "node_endpoints": [node]}
 
 
 def assigned(a: Member, *partitions: int) -> Asked:
     """A heartbeat whose answer assigns these partitions."""
     assignment = {"topic_partitions": [{"topic_id": TOPIC, "partitions": list(partitions)}]}
-    return a.heartbeat(1).answered(member_id=a.member_id, member_epoch=1, assignment=assignment)
+    return a.heartbeat(1).given(1, assignment=assignment)
 
 
 def unchanged(a: Member) -> Asked:
     """A heartbeat whose answer leaves everything as it was."""
-    return a.heartbeat(1).answered(member_id=a.member_id, member_epoch=1, assignment=None)
+    return a.heartbeat(1).given(1)
 
 
 def left(a: Member) -> Asked:
     """The member leaves its group."""
-    return a.heartbeat(-1).answered(member_id=a.member_id, member_epoch=-1)
+    return a.heartbeat(-1).given(-1, interval_ms=0)
 
 
 def codes(talk: Conversation | Thinned) -> list[tuple[str, str]]:
@@ -74,3 +92,77 @@ def broker_refuses(talk: Conversation, broker: str = BROKER) -> None:
     tcp = Tcp(talk.wire, f"10.0.0.1:{talk._ports}", broker, [talk._ports * 1000, talk._ports * 3000])
     tcp._send(0, SYN)
     tcp.reset(1)
+
+
+def metadata(connection: Connection, nodes: dict[int, str], cluster: str = "c") -> None:
+    """A Metadata v5 exchange in which the broker names its cluster's nodes."""
+    asked = connection.ask(3, "Metadata", 5, {"topics": None, "allow_auto_topic_creation": True})
+    brokers = [
+        {"node_id": node, "host": at.rpartition(":")[0], "port": int(at.rpartition(":")[2]), "rack": None} for node, at in nodes.items()
+    ]
+    body = {"throttle_time_ms": 0, "brokers": brokers, "cluster_id": cluster, "controller_id": 1, "topics": []}
+    data = struct.pack(">i", asked.correlation_id) + kshark.encode(3, 5, "response", body)
+    asked.answer_packets = connection.tcp.broker(struct.pack(">i", len(data)) + data)
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def sent(connection: Connection, key: int, version: int, body: bytes, *, correlation_id: int | None = None) -> int:
+    """A request with header 1, whatever its body; the packet."""
+    connection.correlation_id += 1
+    number = connection.correlation_id if correlation_id is None else correlation_id
+    return connection.tcp.client(framed(struct.pack(">hhih", key, version, number, 2) + b"c1" + body))[-1]
+
+
+def replied(connection: Connection, body: bytes, *, correlation_id: int | None = None) -> int:
+    """An answer with header 0 to the last request, whatever its body; the packet."""
+    number = connection.correlation_id if correlation_id is None else correlation_id
+    return connection.tcp.broker(framed(struct.pack(">i", number) + body))[-1]
+
+
+#: All topics; and the answer without brokers and topics, of Metadata v0.
+METADATA, NO_TOPICS, NO_METADATA = 3, struct.pack(">i", 0), bytes(8)
+
+
+def produced(connection: Connection, records: bytes, *, version: int = 7, acks: int = 1) -> int:
+    """A Produce request; the packet."""
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+    body = {"transactional_id": None, "acks": acks, "timeout_ms": 1000, "topic_data": data}
+    if version < 3:
+        del body["transactional_id"]
+    return sent(connection, 0, version, kshark.encode(0, version, "request", body))
+
+
+def accepted(connection: Connection, error: int = 0, *, version: int = 7) -> int:
+    """The answer to it."""
+    partition = {"index": 0, "error_code": error, "base_offset": 0}
+    responses = [{"name": "t", "partition_responses": [partition]}]
+    return replied(connection, kshark.encode(0, version, "response", {"responses": responses, "throttle_time_ms": 0}))
+
+
+def refused_version(connection: Connection) -> int:
+    """ApiVersions in a version that no broker has, which is answered in version 0; the answer's packet."""
+    client = {"client_software_name": "apache-kafka-java", "client_software_version": "9.9.9"}
+    sent(connection, 18, 99, b"\0" + kshark.encode(18, 4, "request", client))
+    keys = [{"api_key": 18, "min_version": 0, "max_version": 4}]
+    return replied(connection, kshark.encode(18, 0, "response", {"error_code": UNSUPPORTED_VERSION, "api_keys": keys}))
+
+
+def asked_unoffered(connection: Connection) -> int:
+    """A Heartbeat, which the brokers of conversations do not offer; the packet."""
+    return sent(connection, 12, 0, kshark.encode(12, 0, "request", {"group_id": "g", "generation_id": 1, "member_id": "m"}))
+
+
+def shook_hands(connection: Connection, error: int = 0) -> int:
+    """SaslHandshake with its answer; the answer's packet."""
+    sent(connection, 17, 1, kshark.encode(17, 1, "request", {"mechanism": "PLAIN"}))
+    return replied(connection, kshark.encode(17, 1, "response", {"error_code": error, "mechanisms": ["PLAIN"]}))
+
+
+def authenticated(connection: Connection, error: int = 0) -> int:
+    """SaslAuthenticate with its answer; the answer's packet."""
+    sent(connection, 36, 1, kshark.encode(36, 1, "request", {"auth_bytes": b"token"}))
+    told = {"error_code": error, "error_message": None, "auth_bytes": b"", "session_lifetime_ms": 0}
+    return replied(connection, kshark.encode(36, 1, "response", told))

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import kshark
 from kshark import limits
 from kshark.analysis.brokers import Broker, Brokers, Restart
 from kshark.analysis.holes import Hole
 from kshark.analysis.releases import ANY_RELEASE, Release
 from kshark.model import Message
 from tests.analysis.plain import BROKER, end
-from tests.analysis.talks import broker_closes, caused, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Connection, Conversation, note, unknown, violation
-
-
-def metadata(connection: Connection, nodes: dict[int, str], cluster: str = "c") -> None:
-    """A Metadata v5 exchange in which the broker names its cluster's nodes."""
-    asked = connection.ask(3, "Metadata", 5, {"topics": None, "allow_auto_topic_creation": True})
-    brokers = [
-        {"node_id": node, "host": at.rpartition(":")[0], "port": int(at.rpartition(":")[2]), "rack": None} for node, at in nodes.items()
-    ]
-    body = {"throttle_time_ms": 0, "brokers": brokers, "cluster_id": cluster, "controller_id": 1, "topics": []}
-    data = struct.pack(">i", asked.correlation_id) + kshark.encode(3, 5, "response", body)
-    asked.answer_packets = connection.tcp.broker(struct.pack(">i", len(data)) + data)
+from tests.analysis.talks import broker_closes, caused, metadata, opened
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
 
 
 def test_two_addresses_of_one_node_are_one_broker() -> None:
@@ -173,9 +160,10 @@ def test_holes_count_for_the_host_that_lost_them(monkeypatch: pytest.MonkeyPatch
     assert one.missing_between(("d",), 65, 99) is None
 
 
-def offered(*versions: tuple[int, int], error: int | None = 0) -> Any:
+def offered(*versions: tuple[int, int], error: int | None = 0, at: str = "a") -> Any:
     return SimpleNamespace(
-        body=SimpleNamespace(error_code=error, api_keys=[SimpleNamespace(api_key=key, max_version=top) for key, top in versions])
+        broker=at,
+        body=SimpleNamespace(error_code=error, api_keys=[SimpleNamespace(api_key=key, max_version=top) for key, top in versions]),
     )
 
 
@@ -193,6 +181,17 @@ def test_a_broker_says_what_it_offers() -> None:
     assert one.releases == {Release.V4_1}
     one.offers(offered((1, 17)))
     assert one.releases == {Release.V4_1}
+    one.offers(offered((78, 2)))
+    assert one.releases == {Release.V4_2}
+
+
+def test_a_broker_that_says_something_else_at_another_address_is_of_any_release() -> None:
+    one = broker()
+    one.offers(offered((78, 1)))
+    one.offers(offered((78, 2), at="b"))
+    assert one.releases == ANY_RELEASE
+    one.offers(offered((78, 2)))
+    assert one.releases == {Release.V4_2}
 
 
 def test_only_nodes_with_names_are_known_to_differ() -> None:
@@ -206,7 +205,8 @@ def test_only_nodes_with_names_are_known_to_differ() -> None:
 
 
 def test_two_that_are_one_know_what_either_knew() -> None:
-    one, two = Broker(["a"], open={1}), Broker(["b"], open={2}, node=("c", 1), releases=frozenset({Release.V4_1}))
+    one, two = Broker(["a"], open={1}), Broker(["b"], open={2}, node=("c", 1))
+    two.offers(offered((78, 1), at="b"))
     one.refused(end(30, "broker"))
     two.refused(end(10, "broker"))
     two.lose("host", Hole(10, 20, "cut"))
@@ -217,7 +217,9 @@ def test_two_that_are_one_know_what_either_knew() -> None:
 
 
 def test_two_that_contradict_each_other_are_of_any_release() -> None:
-    one, two = Broker(["a"], releases=frozenset({Release.V4_0})), Broker(["b"], releases=frozenset({Release.V4_1}))
+    one, two = Broker(["a"]), Broker(["b"])
+    one.offers(offered((78, 0)))
+    two.offers(offered((78, 1), at="b"))
     one.absorb(two)
     assert one.releases == ANY_RELEASE
 

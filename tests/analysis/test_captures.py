@@ -7,6 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from kshark.analysis import RULES
+from kshark.analysis.machines import IN_FLIGHT
 from kshark.model import Finding
 from tests.shared import CAPTURES
 from tests.thinning import Mask, Whole, findings_of
@@ -14,10 +16,16 @@ from tests.thinning import Mask, Whole, findings_of
 SHARED_CONNECTIONS = {"adv-epochs": 1, "adv-sessions-4.2.1": 6, "adv-races-4.1.2": 4}
 
 
+#: Rules of records that members of a group pass on to each other: what one of them did explains what another one got.
+OF_RECORDS = {rule.code for rule in RULES if rule.machine is IN_FLIGHT}
+
+
 def by_member(found: list[Finding]) -> dict[str | None, list[tuple[str, str, int]]]:
-    """Code, verdict and packet of each member's findings."""
+    """Code, verdict and packet of each member's findings, as far as they are about it alone."""
     out = defaultdict(list)
     for finding in found:
+        if finding.code in OF_RECORDS:
+            continue
         out[finding.member_id].append((finding.code, finding.verdict, finding.packet))
     return {member: sorted(findings) for member, findings in out.items()}
 

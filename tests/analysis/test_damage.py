@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from kshark.analysis import REASONS, Analyzer, sessions_of
 from kshark.model import Closed, Exchange, HalfClosed, Message, Opened
 from kshark.output.catalogue import CODES
+from tests.analysis.coordinators import leader
 from tests.analysis.talks import broker_refuses, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
@@ -25,6 +27,7 @@ from tests.conversation import (
 HEADERS = 54
 
 
+@cache
 def talk_of_all_kinds() -> Conversation:
     talk = Conversation(release="4.1")
     a = opened(talk, 2)
@@ -40,10 +43,15 @@ def talk_of_all_kinds() -> Conversation:
     b.heartbeat(-1).answered(member_id=b.member_id, member_epoch=-1)
     b.connection.reset()
     broker_refuses(talk)
+    leads = leader(talk)
+    leads.write(100, (100, 109, 2, 1), (110, 119, 0, 1)).accepted()
+    leads.write(100, (110, 119, 2, 2)).refused(74)
+    leads.read(1).given(100, (100, 109, 2, 1))
+    leads.delete().accepted()
     return talk
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_flipped_bytes(data: st.DataObject) -> None:
     rows = talk_of_all_kinds().packets()
@@ -58,7 +66,7 @@ def test_flipped_bytes(data: st.DataObject) -> None:
         assert found.unknown_because is None or found.unknown_because in REASONS
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
     whole = events(talk_of_all_kinds())

@@ -11,6 +11,7 @@ from kshark.analysis.argument import EXCHANGE, Argument, Place
 from kshark.analysis.findings import Tally, finding_of, in_packet_order
 from kshark.analysis.judge import Judgement
 from kshark.analysis.rules.rule import Rule
+from kshark.analysis.verdict import Verdict
 from kshark.model import Finding, Witness
 from tests.analysis.plain import MS, connection, end, step
 
@@ -19,7 +20,7 @@ VIOLATION, UNKNOWN, NOTE = Judgement("violation"), Judgement("unknown", "gap"), 
 
 
 def found(argument: Argument | None = None, judgement: Judgement = VIOLATION, rule: Rule = RULE) -> Finding:
-    return finding_of(rule, argument or argued(), judgement)
+    return finding_of(Verdict(rule, argument or argued(), judgement))
 
 
 def argued(**more: Any) -> Argument:

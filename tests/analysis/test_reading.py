@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from kshark.analysis.reading import answer_of, assignment_of, call_of, epoch_of, member_of, step_of
-from kshark.analysis.steps import Answer, Reply
+from kshark.analysis.reading import answer_of, call_of, read_as, step_of
+from kshark.analysis.steps import Answer, Call, Leader, Reply
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from tests.analysis.plain import connection
 
@@ -91,11 +91,11 @@ def test_why_a_message_cannot_be_relied_on(weird: Any, doubt: str | None) -> Non
     assert step is not None
     assert (step.doubt, bool(step.listed)) == (doubt, doubt != "cut")
     assert call_of(message(request(), weird=weird), None, HERE).doubt == doubt
-    assert answer_of(message({"error_code": 0, "responses": []}, weird=weird)).doubt == doubt
+    assert answer_of(message({"error_code": 0, "throttle_time_ms": 0, "responses": []}, weird=weird)).doubt == doubt
 
 
 def test_other_calls_as_far_as_they_can_be_read() -> None:
-    call = call_of(message(request(), 76), message({"error_code": 42}, 76, packet=20, time_ns=21), HERE, 3)
+    call = read_as(Call, message(request(), 76), message({"error_code": 42}, 76, packet=20, time_ns=21), HERE, 3)
     assert (call.api_key, call.api, call.version, call.packet, call.time_ns, call.correlation_id) == (76, "ShareFetch", 1, 10, 11, 7)
     assert (call.client_id, call.group_id, call.member_id, call.epoch, call.settled, call.end) == ("c", "g", "m", 3, True, 20)
     unread = call_of(message(None, UNSET, api=UNSET, version=UNSET, correlation_id=UNSET, client_id=UNSET), None, HERE)
@@ -107,27 +107,56 @@ def test_other_calls_as_far_as_they_can_be_read() -> None:
 
 
 def fetched(**more: Any) -> Any:
-    ranges = [SimpleNamespace(first_offset=first, last_offset=last) for first, last in ((0, 4), (6, 9))]
-    one, two = SimpleNamespace(partition_index=1, acquired_records=ranges), SimpleNamespace(partition_index=2, acquired_records=None)
-    return {"error_code": 0, "responses": [topic("t", one, two), topic("u")], **more}
+    ranges = [SimpleNamespace(first_offset=first, last_offset=last, delivery_count=count) for first, last, count in ((0, 4, 1), (6, 9, 2))]
+    one = SimpleNamespace(partition_index=1, error_code=0, acknowledge_error_code=121, acquired_records=ranges)
+    leader = SimpleNamespace(leader_id=3, leader_epoch=8)
+    two = SimpleNamespace(partition_index=2, error_code=6, acknowledge_error_code=0, acquired_records=None, current_leader=leader)
+    nodes = [SimpleNamespace(node_id=3, host="k", port=9093), SimpleNamespace(node_id=4, host=None, port=0)]
+    return {"error_code": 0, "throttle_time_ms": 0, "responses": [topic("t", one, two), topic("u")], "node_endpoints": nodes, **more}
 
 
 def test_what_an_answer_hands_out() -> None:
     answer = answer_of(message(fetched(acquisition_lock_timeout_ms=2500)))
-    assert answer.acquired == [(("t", 1), 0, 4), (("t", 1), 6, 9)]
+    assert answer.acquired == [(("t", 1), 0, 4, 1), (("t", 1), 6, 9, 2)]
+    assert (answer.acknowledged, answer.failed) == ({("t", 1): 121, ("t", 2): 0}, {("t", 2): 6})
     assert (answer.packet, answer.time_ns, answer.error, answer.doubt, answer.lock_ns) == (10, 11, 0, None, 2_500_000_000)
 
 
-def test_records_are_locked_for_half_a_minute_unless_told() -> None:
-    assert answer_of(message(fetched())).lock_ns == 30_000_000_000
+def test_who_leads_what_the_broker_does_not() -> None:
+    assert answer_of(message(fetched())).leaders == {("t", 2): Leader(3, "k:9093", 8)}
+    assert answer_of(message(fetched(node_endpoints=None))).leaders == {}
+
+
+def test_what_became_of_acknowledgements() -> None:
+    partitions = [SimpleNamespace(partition_index=number, error_code=error) for number, error in ((0, 0), (1, 42))]
+    answer = answer_of(message({"error_code": 0, "responses": [topic("t", *partitions)]}, SHARE_ACKNOWLEDGE))
+    assert (answer.acknowledged, answer.failed, answer.acquired) == ({("t", 0): 0, ("t", 1): 42}, {}, [])
+
+
+def test_how_long_records_are_locked_is_not_known_unless_told() -> None:
     told = {lock: answer_of(message(fetched(acquisition_lock_timeout_ms=lock))).lock_ns for lock in (UNSET, -5, 0, 1)}
-    assert told == {UNSET: 30_000_000_000, -5: 30_000_000_000, 0: 30_000_000_000, 1: 1_000_000}
+    assert told == {UNSET: None, -5: None, 0: None, 1: 1_000_000}
 
 
 def test_answers_that_hand_out_nothing() -> None:
-    for told in (message(fetched(), SHARE_ACKNOWLEDGE), message(fetched(), weird=["BODY_TOO_SHORT"]), message(fetched(responses=None))):
+    for told in (message(fetched(), 76), message(fetched(), weird=["BODY_TOO_SHORT"]), message(fetched(responses=None))):
         assert answer_of(told).acquired == ()
     assert answer_of(message(fetched(error_code=123), weird=["RESYNC"])).acquired
+
+
+def test_an_answer_that_a_quota_held_back_names_no_partition() -> None:
+    told = [fetched(throttle_time_ms=9), fetched(throttle_time_ms=9, responses=None), fetched(responses=None)]
+    assert [answer_of(message(one)).throttled for one in told] == [False, True, False]
+
+
+def test_how_many_records_a_request_wants() -> None:
+    told = [
+        request(),
+        request(share_acquire_mode=0, batch_size=500, max_records=500),
+        request(share_acquire_mode=1, batch_size=0, max_records=5),
+    ]
+    steps = [step_of(message(one), HERE) for one in told]
+    assert [(step.most_records, step.wants_no_batch) for step in steps if step] == [(None, False), (None, False), (5, True)]
 
 
 def test_an_answer_without_an_error_code_is_cut() -> None:
@@ -135,33 +164,8 @@ def test_an_answer_without_an_error_code_is_cut() -> None:
         answer = answer_of(message(body))
         assert (answer.packet, answer.time_ns, answer.error, answer.doubt) == (10, 11, None, "cut")
     assert answer_of(message(None, weird=["RESYNC"])).doubt == "resync"
-    assert Answer(1, 1, None, None).lock_ns == 30_000_000_000
+    assert Answer(1, 1, None, None).lock_ns is None
     step = step_of(message(request()), HERE)
     assert step is not None
     step.settle(answer_of(message(None)))
     assert (step.reply, step.any_doubt) == (Reply.UNANSWERED, "cut")
-
-
-# -- heartbeats
-
-
-def test_who_beats() -> None:
-    assert member_of(message({"group_id": "g", "member_id": "m", "member_epoch": -1})) == ("g", "m", -1)
-    assert member_of(message({"group_id": "g", "member_id": "m", "member_epoch": UNSET})) is None
-    assert member_of(message(None)) is None
-    assert epoch_of(message({"member_epoch": 5})) == 5
-    assert epoch_of(message(None)) is None
-
-
-def test_what_is_assigned() -> None:
-    def told(assignment: Any, weird: Any = UNSET) -> Any:
-        return assignment_of(message({"assignment": assignment}, weird=weird))
-
-    some = SimpleNamespace(topic_partitions=[topic("t", 1, 2), topic("u")])
-    assert told(some) == {("t", 1), ("t", 2)}
-    assert told(SimpleNamespace(topic_partitions=None)) == frozenset()
-    assert told(None) is None
-    assert told(UNSET) is None
-    assert assignment_of(message(None)) is None
-    assert told(some, ["BODY_TOO_SHORT"]) is None
-    assert told(some, ["RESYNC"]) == {("t", 1), ("t", 2)}

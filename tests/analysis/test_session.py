@@ -121,7 +121,7 @@ REFUSED_AT_ONCE = [
 ]  # fmt: skip
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(acts)
 @example(REFUSED_AT_ONCE)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:

@@ -2,5 +2,5 @@
 
 `server` starts a broker, `live` speaks with it in the words of tests.conversation, `walk` and `actions` do right and wrong, `state` and
 `model` say beforehand what will be answered, on the product's own `table`; `diary` and `expected` write down what a capture of it should
-lead to.
+lead to, and `records` asks the product's in-flight machine at every answer whether it had held possible what is handed out.
 """

@@ -1,6 +1,7 @@
 """Walks against real brokers: `python -m tests.broker --release 4.3.1 --seed 7 --steps 2000 -o DIR` takes one, `--long` all of them.
 
-Exit code 1 when a broker answered what the model had not foretold, or kshark accused a clean step; `--long` also when an outcome was rare.
+Exit code 1 when a broker answered what the model or the in-flight machine had not foretold, or kshark accused a clean step; `--long`
+also when an outcome was rare.
 """
 
 from __future__ import annotations

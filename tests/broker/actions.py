@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tests.broker.acknowledging import ACKNOWLEDGING
 from tests.broker.crossings import (
     crosses,
     loses_a_fetch,
@@ -219,6 +220,7 @@ WEIGHTS: Final[dict[Action, int]] = {
     never_opened: 4,
     shares_a_connection: 3,
     old_connection_closes: 4,
+    **ACKNOWLEDGING,
 }
 
 
@@ -233,7 +235,7 @@ def take_a_walk(walk: Walk, steps: int, restarts: int = 0) -> None:
         (action,) = walk.random.choices(actions, weights)
         action(walk, walk.random.choice(walk.actors))
         walk.beat()
-        if walk.random.random() < 0.03:
+        if walk.random.random() < 0.08:
             walk.feed()
     for connection in list(walk.talk.connections.values()):
         connection.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -265,6 +265,14 @@ def early_error(key: int, body: Mapping[str, Any], release: Release) -> int | No
 
 def _is_uuid(member: str) -> bool:
     return len(member) == 22 and all(letter.isalnum() or letter in "-_" for letter in member)
+
+
+def results_of(step: Step) -> Iterator[tuple[str, int, int]]:
+    """Topic id, partition and error code of what it acknowledged, where it got so far as to be looked at."""
+    for topic_id, index, batches in step["topics"] if step["answer"] == 0 else ():
+        if batches:
+            errors = step["partition_errors"].get(f"{topic_id}-{index}", (0, 0))
+            yield topic_id, index, errors[step["api"] == SHARE_FETCH]
 
 
 def _told_by(step: Step, body: Mapping[str, Any]) -> None:

@@ -12,13 +12,15 @@ from typing import Any, Final
 
 import dpkt
 
-from tests.broker.diary import SHARE_GROUP_HEARTBEAT, Diary, Step
+from kshark.analysis.record_rules import EXPLAINED
+from tests.broker.diary import SHARE_GROUP_HEARTBEAT, Diary, Step, results_of
 
 NAMES: Final = {78: "ShareFetch", 79: "ShareAcknowledge"}
 HOW_TO_READ: Final = (
     "every share request of the walk. error_code is the answer on the wire. causes: what the one finding of a 122 or 123 may say by the "
     "walker's own model of the broker, first_cause the likeliest; provable false: races, steps at which the model had lost the session, "
-    "and members that never had one (unknown is right there). clean: nothing was wrong with this request itself (going on after a "
+    "and members that never had one (unknown is right there). refused: topic id, partition and error of acknowledgements that were not "
+    "taken. clean: nothing was wrong with this request itself (going on after a "
     "refusal, rule 38, may still be said of it)."
 )
 WRAP: Final = 1 << 32
@@ -106,6 +108,7 @@ def _row(step: Step, diary: Diary, packets: dict[tuple[int, int], tuple[int, int
         "error_code": step["answer"],
         "sent": step["action"],
         "mistake": step["mistake"],
+        "refused": [result for result in results_of(step) if result[2] in EXPLAINED],
     }
     causes = diary.causes.get(step["n"])
     if causes is not None:
@@ -119,5 +122,6 @@ def _row(step: Step, diary: Diary, packets: dict[tuple[int, int], tuple[int, int
 
 
 def is_clean(step: Step) -> bool:
-    """Nothing was wrong with the request, and it was answered without an error."""
-    return step["mistake"] is None and step["answer"] == 0 and not step["surprise"]
+    """Nothing was wrong with the request, and it was answered without an error, also what it acknowledged."""
+    taken = all(error == 0 for _, _, error in results_of(step))
+    return step["mistake"] is None and step["answer"] == 0 and taken and not step["surprise"]

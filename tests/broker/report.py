@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from tests.broker.diary import Step, results_of
 from tests.broker.run import Done
 from tests.broker.table import Outcome, cells
 
@@ -48,11 +49,12 @@ def surprises(done: Done) -> list[str]:
         f"foretold was {step['predicted'] or 'nothing'}"
         for step in done.diary.surprises
     ]
-    return [*told, *(f"{where}, {failure}" for failure in done.failures)]
+    return [*told, *(f"{where}, {failure}" for failure in (*done.failures, *done.records.surprises))]
 
 
 def table(runs: Sequence[Done]) -> str:
-    """Outcomes by release."""
+    """Outcomes by release; what was handed out and acknowledged, by how well the in-flight machine foretold it; acknowledgements by what
+    was tried."""
     columns = by_release(runs)
     totals = {release: outcomes(mine) for release, mine in columns.items()}
     shared = {
@@ -67,6 +69,19 @@ def table(runs: Sequence[Done]) -> str:
             "table's places met",
             *(f"{len({cell for done in mine for cell in done.diary.cells})} of {len(cells())}" for mine in columns.values()),
         ),
+        *_counted("handed out", [sum((done.records.handed for done in mine), Counter()) for mine in columns.values()]),
+        *_counted("acknowledged", [sum((done.records.results for done in mine), Counter()) for mine in columns.values()]),
+        *_counted("tried", [Counter(acknowledged(steps)) for steps in shared.values()]),
         ("surprises", *(str(sum(len(surprises(done)) for done in mine)) for mine in columns.values())),
     ]
-    return "\n".join(f"{name:<20}" + "".join(f"{value:>12}" for value in values) for name, *values in [("", *columns), *rows])
+    return "\n".join(f"{name:<60}" + "".join(f"{value:>12}" for value in values) for name, *values in [("", *columns), *rows])
+
+
+def _counted(what: str, columns: Sequence[Counter[str]]) -> list[tuple[str, ...]]:
+    """A row for each thing that was counted in any column."""
+    return [(f"{what}: {name}", *(str(column[name]) for column in columns)) for name in sorted(set().union(*columns))]
+
+
+def acknowledged(steps: Iterable[Step]) -> Iterator[str]:
+    """What each acknowledgement of a partition was meant to be, and the error code that it got."""
+    return (f"{step['mistake'] or 'right'}, {error}" for step in steps for _, _, error in results_of(step))

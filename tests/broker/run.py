@@ -21,6 +21,7 @@ from tests.broker.expected import expected, packets_of
 from tests.broker.live import Live
 from tests.broker.model import Model
 from tests.broker.recording import recorded
+from tests.broker.records import Foresight, foresight
 from tests.broker.releases import RELEASES
 from tests.broker.scenarios import OTHER_GROUP, SCENARIOS, WITH_ROOM_FOR_ONE, Scenario
 from tests.broker.server import Broker
@@ -55,7 +56,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a plan; `failures`: scenarios that a broker answered otherwise; `captured`: from the wire, not put together."""
+    """What became of a plan; `failures`: scenarios that a broker answered otherwise; `captured`: from the wire, not put together;
+    `records`: what the in-flight machine foretold."""
 
     plan: Plan
     diary: Diary
@@ -63,6 +65,7 @@ class Done:
     capture: Path
     expected: dict[str, Any]
     captured: bool
+    records: Foresight
 
 
 def run(plan: Plan, folder: Path) -> Done:
@@ -85,7 +88,7 @@ def run(plan: Plan, folder: Path) -> Done:
     with gzip.open(folder / f"{plan.name}.walk.json.gz", "wt") as file:
         json.dump(steps, file, separators=(",", ":"))
     (folder / f"{plan.name}.expected.json").write_text(json.dumps(truth, separators=(",", ":")))
-    return Done(plan, walk.diary, failures, capture, truth, captured)
+    return Done(plan, walk.diary, failures, capture, truth, captured, foresight(capture))
 
 
 def play(broker: Broker, plan: Plan) -> list[str]:

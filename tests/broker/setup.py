@@ -31,7 +31,8 @@ def create_topics(admin: LiveConnection, partitions: Mapping[str, int]) -> dict[
 def produce(admin: LiveConnection, topic: str, partition: int, count: int) -> None:
     """Appends records in small batches, so that many fetches find some."""
     for start in range(0, count, RECORDS_IN_BATCH):
-        rows = [Record(at, 0, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))]
+        now_ms = time.time_ns() // 1_000_000  # what is older than a week is deleted half a minute after the broker's start
+        rows = [Record(at, now_ms, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))]
         _append(admin, topic, partition, write_batch(rows))
 
 
@@ -50,13 +51,17 @@ def _append(admin: LiveConnection, topic: str, partition: int, batch: bytes) -> 
         admin.talk.pause(0.1)
 
 
-def from_the_start(admin: LiveConnection, groups: Collection[str]) -> None:
-    """Share groups begin at the end of a partition unless told (KIP-932)."""
-    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
-    resources = [{"resource_type": GROUP_RESOURCE, "resource_name": group, "configs": configs} for group in groups]
-    answer = admin.ask(44, "IncrementalAlterConfigs", 0, {"resources": resources}).wait().answer
-    assert answer is not None
-    assert {row["error_code"] for row in answer["responses"]} == {0}, answer
+def configure(admin: LiveConnection, groups: Collection[str], locks_ms: Mapping[str, int]) -> None:
+    """Share groups begin at the end of a partition unless told, and their locks last for 30 s (KIP-932)."""
+    for group in groups:
+        told = {"share.auto.offset.reset": "earliest"}
+        if group in locks_ms:
+            told["share.record.lock.duration.ms"] = str(locks_ms[group])
+        configs = [{"name": name, "config_operation": 0, "value": value} for name, value in told.items()]
+        resources = [{"resource_type": GROUP_RESOURCE, "resource_name": group, "configs": configs}]
+        answer = admin.ask(44, "IncrementalAlterConfigs", 0, {"resources": resources}).wait().answer
+        assert answer is not None
+        assert {row["error_code"] for row in answer["responses"]} == {0}, answer
 
 
 def await_coordinator(admin: LiveConnection, groups: Collection[str]) -> None:
@@ -76,12 +81,14 @@ def _is_awake(admin: LiveConnection, group: str) -> bool:
     return answer is not None and answer["groups"][0]["error_code"] not in (14, 15, 16)
 
 
-def prepare(talk: Live, topics: Mapping[str, int], groups: Collection[str], records: int = 60) -> LiveConnection:
+def prepare(
+    talk: Live, topics: Mapping[str, int], groups: Collection[str], locks_ms: Mapping[str, int] | None = None, records: int = 60
+) -> LiveConnection:
     """All of it; returns the administrator's connection. The topics' ids are known to the conversation by their names."""
     admin = talk.connection()
     admin.client_id = "admin"
     talk.topics.update(create_topics(admin, topics))
-    from_the_start(admin, groups)
+    configure(admin, groups, locks_ms or {})
     await_coordinator(admin, groups)
     for topic, partitions in topics.items():
         for partition in range(partitions):

@@ -12,12 +12,16 @@ from typing import Any
 import kshark
 from kshark.model import Finding
 
-#: May be said of any request that goes on after a refusal (rule 38).
-ALLOWED = "NO_RECOVERY"
+#: May be said of any request that goes on after a refusal (rule 38); and walkers fetch whatever was assigned to them, group or no group,
+#: do not forget what they acknowledged by mistake, and overtake their own fetches.
+ALLOWED = ("NO_RECOVERY", "FETCH_OVERTAKEN", "FETCH_UNASSIGNED_PARTITION", "FETCH_BY_DEPARTED_MEMBER", "PHANTOM_SESSION_PARTITION")
 
 
 def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], list[str]]:
-    """How many refusals are right, unknown, wrong or missed, and the clean steps that have a violation."""
+    """How many refusals are right, unknown, wrong or missed, and how many acknowledgements that were not taken are explained.
+
+    And the clean steps that have a violation; and acknowledgements that were not taken for no reason, or more than one.
+    """
     found: dict[tuple[str, int], list[Finding]] = defaultdict(list)
     for finding in kshark.check(capture):
         if finding.witness:
@@ -28,10 +32,18 @@ def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], lis
         mine = found[str(step["client_port"]), step["correlation_id"]]
         if step["clean"]:
             accused += [
-                f"step {step['n']} ({step['sent']}): {f.code}: {f.argument}" for f in mine if f.verdict == "violation" and f.code != ALLOWED
+                f"step {step['n']} ({step['sent']}): {f.code}: {f.argument}"
+                for f in mine
+                if f.verdict == "violation" and f.code not in ALLOWED
             ]
+        caused = [finding for finding in mine if finding.cause is not None]
         if "causes" in step:
-            counts[_explained(step, [finding for finding in mine if finding.cause is not None])] += 1
+            counts[_explained(step, caused)] += 1
+        for topic_id, partition, error in step["refused"]:
+            why = [finding for finding in caused if (finding.topic_id, finding.partition) == (topic_id, partition)]
+            counts["acknowledgements " + ("unknown" if why and why[0].verdict == "unknown" else "explained")] += 1
+            if len(why) != 1:
+                accused.append(f"step {step['n']} ({step['sent']}): {len(why)} causes of {error} for {topic_id}-{partition}")
     return counts, accused
 
 

@@ -6,7 +6,7 @@ The seed decides what is done; how it turns out is the broker's and the clock's.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
@@ -21,22 +21,25 @@ from tests.broker.table import ABSENT
 
 TOPICS: Final = {"t1": 2, "t2": 2}
 GROUPS: Final = ("ga", "gb")
-#: Records are locked for 30 s; what was acquired longer ago than this is not acknowledged any more.
-HELD_NS: Final = 15_000_000_000
+#: In this group locks last no longer than that, where the others' last for 30 s.
+SHORT_LOCKS_MS: Final = {"gb": 1_500}
 HEARTBEAT_NS: Final = 8_000_000_000
 REFUSED: Final = (122, 123, 133)
 
 Partition = tuple[str, int]
+#: First and last offset, and one type of acknowledgement, or one for each.
+Ack = tuple[Partition, int, int, int | Sequence[int]]
 
 
 @dataclass
 class Held:
-    """Offsets that a member acquired and has not acknowledged."""
+    """Offsets that a member acquired and has not acknowledged; half of their lock's time is a good time to do that."""
 
     partition: Partition
     first: int
     last: int
     since_ns: int
+    lock_ns: int
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Walk:
         self.model = Model(broker.release, room)
         self.diary = Diary(self.model)
         self.talk = Live(broker.port, self.diary, line=broker.release.line)
-        self.admin = prepare(self.talk, TOPICS, GROUPS)
+        self.admin = prepare(self.talk, TOPICS, GROUPS, SHORT_LOCKS_MS)
         self.diary.known_topics.update(self.talk.topics.values())
         self.partitions = [(self.talk.topics[topic], index) for topic, count in TOPICS.items() for index in range(count)]
         self._names = {self.talk.topics[topic]: topic for topic in TOPICS}
@@ -112,7 +115,7 @@ class Walk:
         on: LiveConnection | None = None,
         wait_ms: int = 0,
         listed: Iterable[Partition] = (),
-        acks: Iterable[tuple[Partition, int, int, int]] = (),
+        acks: Iterable[Ack] = (),
         forget: Iterable[Partition] = (),
         **fields: Any,
     ) -> Sent:
@@ -152,11 +155,20 @@ class Walk:
         rows = {(topic["topic_id"], row["partition_index"]) for topic in sent.body["topics"] for row in topic["partitions"]}
         gone = {(topic["topic_id"], index) for topic in sent.body["forgotten_topics_data"] for index in topic["partitions"]}
         actor.listed = (rows if epoch == 0 else actor.listed | rows) - gone
-        for topic in (sent.answer or {})["responses"]:
+        answer = sent.answer or {}
+        for topic in answer["responses"]:
             for row in topic["partitions"]:
                 where = (topic["topic_id"], row["partition_index"])
                 for range_ in row["acquired_records"]:
-                    actor.held.append(Held(where, range_["first_offset"], range_["last_offset"], time.time_ns()))
+                    self._passes_to(actor, where, range_["first_offset"], range_["last_offset"])
+                    lock_ns = answer["acquisition_lock_timeout_ms"] * 1_000_000
+                    actor.held.append(Held(where, range_["first_offset"], range_["last_offset"], time.time_ns(), lock_ns))
+
+    def _passes_to(self, actor: Actor, where: Partition, first: int, last: int) -> None:
+        """Whoever of the group held these offsets holds them no longer."""
+        for other in self.actors:
+            if other.group == actor.group:
+                other.held = [held for held in other.held if held.partition != where or held.last < first or held.first > last]
 
     def open(self, actor: Actor, action: str = "open", mistake: str | None = None, **how: Any) -> int | None:
         """Asks for a session with some of the partitions; the third time with nothing accepted between is once too often."""
@@ -182,11 +194,15 @@ class Walk:
         for _ in range(self.random.choice((0, 0, 0, 1, 2))):
             self.does(actor, self.random.randrange(1, 6), "goes on after a refusal", "no_recovery")
 
-    def to_acknowledge(self, actor: Actor) -> list[tuple[Partition, int, int, int]]:
-        """Some of what the actor holds in partitions of its session, each with a type; it holds that no longer."""
+    def held_by(self, actor: Actor) -> list[Held]:
+        """What the actor holds in partitions of its session, with enough time left."""
         now = time.time_ns()
-        actor.held = [held for held in actor.held if now - held.since_ns < HELD_NS]
-        mine = [held for held in actor.held if held.partition in actor.listed]
+        actor.held = [held for held in actor.held if now - held.since_ns < held.lock_ns // 2]
+        return [held for held in actor.held if held.partition in actor.listed]
+
+    def to_acknowledge(self, actor: Actor) -> list[Ack]:
+        """Some of that, each with a type; it holds that no longer."""
+        mine = self.held_by(actor)
         chosen = sorted(self.random.sample(mine, min(len(mine), 3)), key=lambda held: (held.partition, held.first))
         actor.held = [held for held in actor.held if held not in chosen]
         return [(held.partition, held.first, held.last, self.random.choice((1, 1, 1, 2, 3))) for held in chosen]
@@ -216,9 +232,9 @@ class Walk:
             if actor.member_epoch is not None and time.time_ns() - actor.beat_ns > HEARTBEAT_NS:
                 self.heartbeat(actor)
 
-    def feed(self) -> None:
-        """New records for a partition."""
-        topic, index = self.random.choice(self.partitions)
+    def feed(self, where: Partition | None = None) -> None:
+        """New records for a partition, any of them unless told."""
+        topic, index = where or self.random.choice(self.partitions)
         produce(self.admin, self._names[topic], index, 10)
 
     def restart(self, *, kill: bool) -> None:
@@ -236,11 +252,12 @@ class Walk:
             actor.held, actor.listed = [], set()
 
 
-def _listed(listed: Iterable[Partition], acks: Iterable[tuple[Partition, int, int, int]]) -> list[dict[str, Any]]:
+def _listed(listed: Iterable[Partition], acks: Iterable[Ack]) -> list[dict[str, Any]]:
     """The `topics` of a request; a partition stands as often as it is listed."""
     batches: dict[Partition, list[Mapping[str, Any]]] = {}
     for partition, first, last, kind in acks:
-        batches.setdefault(partition, []).append({"first_offset": first, "last_offset": last, "acknowledge_types": [kind]})
+        kinds = [kind] if isinstance(kind, int) else list(kind)
+        batches.setdefault(partition, []).append({"first_offset": first, "last_offset": last, "acknowledge_types": kinds})
     rows = [*listed, *(partition for partition in batches if partition not in set(listed))] if batches else list(listed)
     topics: dict[str, list[dict[str, Any]]] = {}
     for topic, index in rows:

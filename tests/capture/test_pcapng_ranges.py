@@ -235,7 +235,7 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
     return file
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     odd=st.sampled_from([0, 1, 5, 30, 100]),

@@ -17,8 +17,29 @@ def test_check_names_the_broken_rule_and_answers_1(kshark: Run, trace: Path) -> 
     done = kshark("check", trace)
     assert done.code == 1
     assert "EPOCH_SKIP_AHEAD  violation by client c1" in done.out
-    assert done.lines[-1].startswith("1 violation in 2 sessions, 0 unknown, ")
+    assert done.lines[-2].startswith("1 violation in 2 sessions, 0 unknown, ")
+    assert "rules looked at 7 of 9 exchanges with 10.0.0.9:9092 · " in done.lines[-1]
+    assert done.lines[-1].endswith(" · the one refusal is explained")
     assert done.err == ""
+
+
+def test_the_verdict_comes_first(kshark: Run) -> None:
+    epochs = CAPTURES / "adv-epochs.pcap"
+    done = kshark("check", epochs)
+    assert done.lines[0].startswith("group g · client A: 30 violations of 15 rules, 03:37:45.388 to 03:37:48.241")
+    headlines = [line for line in done.lines if " · the first of " in line]
+    assert "REOPEN_HOT_LOOP  violation by client A · the first of 4" in headlines[1]
+    assert "-V shows all 48 findings" in done.lines
+    every = kshark("check", epochs, "-V")
+    assert every.lines[0] == done.lines[0]
+    assert "the first of" not in every.out
+    assert sum("kshark explain " in line for line in every.lines) == 48
+    assert kshark("check", epochs, "-V", "--jobs", 2).out == every.out
+
+
+def test_who_broke_no_rule_is_in_no_trouble(kshark: Run) -> None:
+    done = kshark("check", CAPTURES / "share-restart.pcap")
+    assert done.lines[0].split()[1:3] == ["SESSION_UNKNOWN", "note"]
 
 
 def test_checks_json_ends_with_the_summary(kshark: Run, trace: Path) -> None:
@@ -38,7 +59,7 @@ def test_a_clean_capture_answers_0_and_says_what_was_looked_at(kshark: Run, tmp_
     clean = written(tmp_path, incident()[:20])
     done = kshark("check", clean)
     assert done.code == 0
-    assert done.lines[-1].startswith("0 violations in ")
+    assert done.lines[-2].startswith("0 violations in ")
 
 
 def test_findings_can_be_selected_and_ignored(kshark: Run, trace: Path) -> None:
@@ -46,14 +67,54 @@ def test_findings_can_be_selected_and_ignored(kshark: Run, trace: Path) -> None:
     ignoring = kshark("check", trace, "--ignore", "epoch_skip_ahead,SESSION_NOT_CLOSED")
     assert ignoring.code == 0
     assert "EPOCH_SKIP_AHEAD" not in ignoring.out
-    assert kshark("check", trace, "--select", "SESSION_UNKNOWN").lines[-1].startswith("0 violations in 2 sessions")
+    assert kshark("check", trace, "--select", "SESSION_UNKNOWN").lines[-2].startswith("0 violations in 2 sessions")
 
 
 def test_quiet_leaves_the_verdict(kshark: Run, trace: Path) -> None:
     done = kshark("check", trace, "-q")
     assert done.code == 1
-    assert done.lines[-1].startswith("1 violation in 2 sessions")
-    assert len(done.lines) <= 2
+    assert done.lines[-2].startswith("1 violation in 2 sessions")
+    assert len(done.lines) <= 3
+
+
+def test_the_summary_says_what_was_checked_and_what_nothing_explains(kshark: Run, trace: Path) -> None:
+    summary = kshark("check", trace, "-T", "json", "-q").json[0]["summary"]
+    assert {18, 20, 40} <= set(summary["rules"])
+    assert summary["unexplained"] == []
+    assert (summary["covered"]["brokers"], summary["covered"]["tls_connections"], summary["covered"]["duplicates"]) == (
+        ["10.0.0.9:9092"],
+        0,
+        0,
+    )
+    assert summary["covered"]["since_ns"] < summary["covered"]["until_ns"]
+    assert kshark("check", trace, "-T", "json", "-q", "--select", "EPOCH_STALE,NO_RECOVERY").json[0]["summary"]["rules"] == [19, 38]
+
+
+def test_refusals_without_a_rule_are_named(kshark: Run) -> None:
+    acks = CAPTURES / "adv-acks.pcap"
+    *_, line = kshark("check", acks, "-q").lines
+    assert line.startswith("refusals without a rule: ")
+    assert "4 × FindCoordinator 15 (COORDINATOR_NOT_AVAILABLE) of 3 clients" in line
+    (alone,) = kshark("check", acks, "-T", "json", "-q").json
+    (two,) = kshark("check", acks, "-T", "json", "-q", "--jobs", 2).json
+    assert alone == two
+    assert {"api": "FindCoordinator", "error_code": 15, "count": 4} in [
+        {name: row[name] for name in ("api", "error_code", "count")} for row in alone["summary"]["unexplained"]
+    ]
+
+
+def test_an_unknown_may_fail(kshark: Run) -> None:
+    codes = ["NO_RECOVERY", "EPOCH_STALE"]
+    captured = CAPTURES / "adv-epochs.pcap"
+    assert [kshark("check", captured, "-q", "--select", code, "--fail-on", "unknown").code for code in codes] == [1, 0]
+
+
+def test_what_cannot_fail_is_bad_usage(kshark: Run, trace: Path) -> None:
+    done = kshark("check", trace, "--fail-on", "unknwon")
+    assert (done.code, done.err) == (
+        2,
+        'kshark: --fail-on knows no "unknwon"; did you mean "unknown"? (it takes violation, unknown, nothing-checked)\n',
+    )
 
 
 def test_each_capture_gets_its_own_verdict(kshark: Run, tmp_path: Path) -> None:

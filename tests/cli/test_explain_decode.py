@@ -46,6 +46,19 @@ def test_explain_alone_lists_the_catalogue(kshark: Run) -> None:
     assert "  EPOCH_SKIP_AHEAD " in kshark("explain").out
 
 
+def test_rules_are_listed_with_what_they_come_to(kshark: Run) -> None:
+    assert any(line.split()[:5] == ["20", "EPOCH_SKIP_AHEAD", "session", "client", "V"] for line in kshark("explain", "rules").lines)
+    *rows, last = kshark("explain", "rules", "-T", "json").json
+    assert {row["code"]: (row["machine"], row["blame"]) for row in rows}["STATE_LOST"] == ("persister", ["broker"])
+    assert last["summary"]["rules"] == len(rows)
+
+
+@pytest.mark.parametrize("words", [["-T", "json"], ["fields", "-T", "json"]])
+def test_only_rules_are_objects(kshark: Run, words: list[str]) -> None:
+    done = kshark("explain", *words)
+    assert (done.code, done.out, done.err) == (2, "", "kshark: -T json is about the rules: kshark explain rules -T json\n")
+
+
 def test_a_number_is_an_error_and_its_api_is_named_beside_it(kshark: Run) -> None:
     assert kshark("explain", "78").lines[-1] == "API 78 is ShareFetch: kshark explain ShareFetch"
     assert kshark("explain", "-1").lines[0] == "-1 UNKNOWN_SERVER_ERROR  not retriable"

@@ -56,6 +56,7 @@ def test_a_period_and_a_filter(kshark: Run) -> None:
         ("-T", "fields", "-e", "kafka.api", "-e", "kafka.error_code", "-Y", "kafka.share_session_epoch > 1 || kafka.response"),
         ("-T", "text", "-Y", "kafka.api_key in {76..79} && kafka.request"),
         ("-T", "text", "-Y", "kafka.error_code > 0"),
+        ("-T", "fields", "-e", "frame.number", "-e", "kafka.member_id", "-Y", "kafka.response && kafka.group_id == sg-rs"),
         ("-V", "-Y", "kafka.error_code > 0"),
     ],
     ids=str,

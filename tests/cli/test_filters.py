@@ -95,6 +95,16 @@ FILTERS: dict[str, tuple[str, str, Says]] = {
         lambda line, kind, body: kind == "request" and ends_of(line)[0].endswith(":51786") and line["requestHeader"]["correlationId"] >= 30,
     ),
     "renewals": ("share-java-renew", "kafka.is_renew_ack == true", lambda line, kind, body: any(every("isRenewAck", body))),
+    "a member's requests and their answers": (
+        "share-restart",
+        "kafka.member_id == qFBkrh_GScehAq2nhVdyJg",
+        lambda line, kind, body: line["request"]["memberId"] == "qFBkrh_GScehAq2nhVdyJg",
+    ),
+    "answers of a group": (
+        "adv-members",
+        'kafka.response && kafka.group_id matches "^g"',
+        lambda line, kind, body: kind == "response" and str(line["request"]["groupId"]).startswith("g"),
+    ),
     "not in a set": (
         "adv-epochs",
         "kafka.share_session_epoch not in {0 1..5}",

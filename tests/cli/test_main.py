@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from kshark.cli import COMMANDS
 from tests.cli.command import Run
+from tests.shared import ROOT
 
 
 def test_help_lists_every_command(kshark: Run) -> None:
@@ -57,6 +62,10 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             ["check", "x", "--select", "EPOCH_SKP_AHEAD"],
             'no code "EPOCH_SKP_AHEAD"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
         ),
+        (["check", "x", "--select", ""], "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
+        (["check", "x", "--select", "BYTES_SKIPPED"], "BYTES_SKIPPED is a note on a capture, not a finding; name a rule"),
+        (["check", "x", "--jobs", "0"], 'argument --jobs: "0" is no number of processes; write 2, or auto for one a core'),
+        (["export", "x", "-o", "-"], "tables are many files and cannot go to standard output (-); name a folder with -o DIR"),
         (["export", "x"], "no folder given for the tables; name one with -o DIR"),
         (["live"], "no interface given; name one with -i (ip link lists them, any stands for all)"),
         (["decode", "ShareFetsh", "1", "request"], 'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)'),
@@ -92,3 +101,54 @@ def test_a_closed_pipe_ends_quietly() -> None:
 def test_the_module_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "kshark", "explain", "0"], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "0 NONE  no error\n\nAPI 0 is Produce: kshark explain Produce\n"
+
+
+def test_a_closed_stdout_is_one_sentence() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m kshark explain 0 >&-"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "kshark: standard output is closed; let it go to a file, or to /dev/null\n")
+
+
+def test_with_a_closed_stderr_nothing_else_comes_to_stdout() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m kshark read /nowhere 2>&-"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_fault_of_kshark_is_no_violation(monkeypatch: pytest.MonkeyPatch, kshark: Run) -> None:
+    def wrong(_: object) -> int:
+        raise TypeError("not\nso")
+
+    monkeypatch.setattr("kshark.cli.explain.run", wrong)
+    done = kshark("explain", "0")
+    assert (done.code, done.out) == (2, "")
+    assert re.fullmatch(
+        r"kshark: a fault in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with what KSHARK_TRACEBACK=1 shows\n",
+        done.err,
+    )
+    monkeypatch.setenv("KSHARK_TRACEBACK", "1")
+    with pytest.raises(TypeError):
+        kshark("explain", "0")
+
+
+def test_a_folder_named_dissectors_is_not_taken_for_ksharks_own(tmp_path: Path) -> None:
+    (tmp_path / "dissectors").mkdir()
+    (tmp_path / "dissectors/__init__.py").write_text("")
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    command = [sys.executable, "-S", "-m", "kshark", "explain", "ShareFetch"]  # -S: as it is where kshark is not installed editable
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ShareFetch  API 78")
+
+
+def test_records_without_payload_are_sizes_in_the_tables(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("export", ROOT / "captures/produce-mix.pcap", "--records", "--no-payload", "-o", tmp_path / "tables", "-q")
+    assert done.code == 0
+    records = pq.read_table(tmp_path / "tables/records").to_pylist()
+    assert {record["key"] for record in records} == {record["value"] for record in records} == {None}
+    assert max(record["value_size"] or 0 for record in records) > 500
+    assert {header["value"] for record in records for header in record["headers"] or ()} == {None}

@@ -25,8 +25,8 @@ def test_every_message_has_a_line(kshark: Run, trace: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert len(done.lines) == MESSAGES
     (refused,) = [line for line in done.lines if "123" in line.split("#")[-1]]
-    assert refused.endswith("ShareFetch v1          #5 1.00 ms 123 INVALID_SHARE_SESSION_EPOCH")
-    (asked,) = [line for line in done.lines if "epoch=1 " in line]
+    assert refused.endswith("#5 1.00 ms 123 INVALID_SHARE_SESSION_EPOCH group=billing member=aAAAAAAAAAAAAAAAAAAAAA")
+    (asked,) = [line for line in done.lines if "acks=10" in line]
     assert asked.endswith("group=billing member=aAAAAAAAAAAAAAAAAAAAAA epoch=1 AAAAAAAAAAAAAAAAAAAABw[0] acks=10")
 
 
@@ -55,7 +55,7 @@ def test_fields_stand_in_columns(kshark: Run, trace: Path) -> None:
     )
     assert len(done.lines) == MESSAGES
     rows = [line.split("\t") for line in done.lines]
-    assert [row[2] for row in rows if row[2] and row[1] == "ShareFetch"] == ["0,0,0", "0", "0", "123"]
+    assert [row[2] for row in rows if row[2] and row[1] == "ShareFetch"] == ["0,0,0", "0", "0,0", "123"]
     assert [row[3] for row in rows if row[1] == "ShareFetch"][:2] == ["0,1", "0,1"]
 
 

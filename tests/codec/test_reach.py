@@ -49,6 +49,19 @@ def test_every_occurrence_is_what_the_slow_way_finds(exact: bool) -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False])
+def test_whether_any_of_some_fields_is_there(exact: bool) -> None:
+    known = {str(path): path for path in paths(reach(exact).struct, 1)}
+    above, inside, beside = (
+        known["error_code"],
+        known["responses.partitions.error_code"],
+        known["responses.partitions.acknowledge_error_code"],
+    )
+    assert [bool(reach(exact).holds_any(some)(BODY)) for some in ([above], [above, inside], [beside, above], [beside, inside], [])] == [
+        False, True, False, True, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("exact", [True, False])
 def test_null_and_absent_have_nothing(exact: bool) -> None:
     assert reach(exact).one(("error_message",))(BODY) is None
     assert not reach(exact).every(("node_endpoints", "node_id"))(BODY)

@@ -147,6 +147,37 @@ def test_a_filter_passes(text: str, asked: bool, answered: bool) -> None:
     assert found.passing([ASKED, ANSWERED, ASKED]) == [m for m, passed in ((ASKED, asked), (ANSWERED, answered), (ASKED, asked)) if passed]
 
 
+def owned(answer: Message, group_id: Any, member_id: Any) -> Message:
+    """The answer to a request that named these."""
+    answer.group_id, answer.member_id = group_id, member_id
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("kafka.group_id == g", True),
+        ("kafka.group_id != g", False),
+        ("kafka.group_id matches ^G$", True),
+        ("kafka.member_id in {a m z}", True),
+        ("kafka.member_id != a", True),
+        ("kafka.member_id ~= m", False),
+        ("kafka.member_id === m", True),
+        ("kafka.member_id && kafka.group_id && kafka.response", True),
+        ("kafka.groups.group_id == g", False),
+        ("kafka.group_instance_id", False),
+    ],
+)
+def test_an_answer_is_its_requests_groups_and_members(text: str, passed: bool) -> None:
+    assert passes(text, owned(response("ShareFetch", 1), "g", "m")) is passed
+    assert not passes("kafka.group_id || kafka.member_id", owned(response("ShareFetch", 1), UNSET, UNSET))
+
+
+def test_a_member_that_an_answer_names_itself_counts_too() -> None:
+    assert passes("kafka.member_id == own", owned(response("ShareGroupHeartbeat", 1, member_id="own"), "g", UNSET))
+    assert passes("kafka.member_id == m", owned(response("ShareGroupHeartbeat", 1, member_id=None), "g", "m"))
+
+
 def test_bytes_and_what_they_hold() -> None:
     opened = request("JoinGroup", 5, protocols=[{"name": "range", "metadata": b""}])
     opened.body.protocols[0].metadata_decoded = {"name": "ConsumerProtocolSubscription", "data": {"topics": ["orders", "7"], "version": 3}}

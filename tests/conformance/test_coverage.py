@@ -21,6 +21,7 @@ def test_every_version_of_every_api_is_in_the_table_with_kafkas_own_classes_as_o
     assert "\n368 of 368 pairs" in TABLE.read_text()
 
 
+@pytest.mark.slow
 def test_kafkas_classes_say_what_the_table_says() -> None:
     assert by_java() == said_by("java")
 
@@ -29,6 +30,7 @@ def test_the_definitions_say_what_the_table_says() -> None:
     assert by_definitions() == said_by("definitions")
 
 
+@pytest.mark.slow
 def test_kio_says_what_the_table_says() -> None:
     assert by_kio() == said_by("kio")
 

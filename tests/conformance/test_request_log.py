@@ -20,9 +20,16 @@ ODD = {
         ("ApiVersions", "VERSION_UNKNOWN"): 4,  # answered in version 0, and logged without its request
         ("ApiVersions", "TRAILING_BYTES"): 1,
         ("Metadata", "CORRELATION_ID_REUSED"): 1,
+        ("ApiVersions", "APIVERSIONS_FALLBACK"): 2,
+        ("SaslHandshake", "SASL_SEQUENCE"): 1,
+        ("SaslAuthenticate", "SASL_SEQUENCE"): 1,
     },
+    "share-java-explicit-4.0.0": {("ShareGroupHeartbeat", "EARLY_ACCESS_SHARE_API"): 4, ("ShareFetch", "EARLY_ACCESS_SHARE_API"): 4},
+    "sweep-4.3.1": {("SaslHandshake", "SASL_SEQUENCE"): 4},  # of a listener without SASL
+    "sweep-3.9.2-zk": {("SaslHandshake", "SASL_SEQUENCE"): 2},
     "tcp-hostile": {
         ("ApiVersions", "VERSION_UNKNOWN"): 2,
+        ("ApiVersions", "APIVERSIONS_FALLBACK"): 1,
         ("Metadata", "CORRELATION_ID_REUSED"): 2,
         ("Metadata", "TRAILING_BYTES"): 1,
     },

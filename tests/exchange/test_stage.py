@@ -182,7 +182,7 @@ def test_a_version_the_broker_does_not_know_is_answered_in_version_0() -> None:
     ranges = [{"api_key": 18, "min_version": 0, "max_version": 3}]
     talk.tcp.broker(framed(struct.pack(">i", 1) + kshark.encode(API_VERSIONS, 0, "response", {"error_code": 35, "api_keys": ranges})))
     last = talk.messages()[-1]
-    assert (last.version, last.body.error_code, last.body.api_keys[0].max_version, codes(last)) == (4, 35, 3, [])
+    assert (last.version, last.body.error_code, last.body.api_keys[0].max_version, codes(last)) == (4, 35, 3, ["APIVERSIONS_FALLBACK"])
 
 
 def test_a_version_nobody_knows_is_read_as_the_nearest_and_marked() -> None:

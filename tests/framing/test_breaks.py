@@ -155,6 +155,27 @@ def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: py
     assert codes == ["UNFINISHED_LIMIT", "BYTES_SKIPPED"]
 
 
+def test_too_many_bytes_of_an_unrecognised_connection_are_passed_over_and_what_follows_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    large = metadata(1, b"c" * 30_000)
+    for at in range(0, 29_000, 1_000):
+        tcp.client(large[at : at + 1_000])
+    tcp.client(large[29_000:])
+    tcp.broker(answer(1))
+    for number in range(2, 5):
+        tcp.client(metadata(number))
+        tcp.broker(answer(number))
+
+    for cuts in ([5] * 20, [len(wire.packets)]):
+        told_of = events(wire.packets, cuts)
+        asked = [one.correlation_id for one in told_of if isinstance(one, Message) and one.kind == "request"]
+        codes = {one.code for one in told_of if isinstance(one, Weird) and one.stage == "framing"}
+        assert asked[-3:] == [2, 3, 4]
+        assert codes <= {"UNFINISHED_LIMIT", "BYTES_SKIPPED"}
+
+
 def test_messages_wait_for_a_hole_until_they_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "HELD_BYTES", 5_000)
     wire = Wire()

@@ -1,5 +1,6 @@
 """Writes all golden files anew: look at the differences before they are committed."""
 
+from tests.analysis.rules import catalogue
 from tests.analysis.rules.promises import SAID, sentences
 from tests.golden.writer import CAPTURES_TOLD, write
 
@@ -7,3 +8,4 @@ for capture in CAPTURES_TOLD:
     write(capture)
     print(capture.name)
 SAID.write_text("".join(f"{line}\n" for line in sentences()))
+catalogue.write()

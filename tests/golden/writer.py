@@ -36,13 +36,15 @@ def output_of(arguments: tuple[str, ...], capture: Path) -> list[str]:
 
 
 def findings_of(capture: Path) -> list[str]:
-    """Every finding in a paragraph: what it is, why, on what evidence, and all else that it says; the counts last."""
+    """Every finding in a paragraph: what it is, why, on what evidence, and all else that it says; last what it was found in."""
     lines: list[str] = []
     for line in output_of(("check", "-T", "json"), capture):
         finding: dict[str, Any] = json.loads(line)
         if "summary" in finding:
             counts = finding["summary"]
-            lines.append(", ".join(f"{name} {count}" for name, count in counts.items() if name != "by_code"))
+            lines.append(", ".join(f"{name} {count}" for name, count in counts.items() if isinstance(count, int)))
+            lines += ["unexplained {count} x {api} {error_code} of {clients}".format_map(row) for row in counts["unexplained"]]
+            lines.append(", ".join(f"{name} {what}" for name, what in counts["covered"].items()))
         else:
             lines += [*paragraph(finding), ""]
     return lines

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dissectors.enums import ErrorCode
 from dissectors.errors import RETRIABLE, SHARE_GROUPS
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES
-from kshark.output.entries import catalogue_lines, code_lines, error_lines, field_lines, table_lines
+from kshark.output.entries import catalogue_lines, cause_lines, code_lines, error_lines, field_lines, table_lines
 from kshark.output.layouts import api_lines
+from kshark.output.rule_table import rule_lines
 from kshark.output.spans import plain
 from kshark.tables import TABLES
 from tests.output.messages import REGISTRY
@@ -22,13 +25,66 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "EPOCH_SKIP_AHEAD  rule 20 · session · finding",
         "An epoch beyond the one due: a request was counted that the broker never accepted.",
         "",
+        "must be    The next request has the epoch after the last one that the broker accepted.",
+        "advice     Count a request when it is answered, not when it is sent. After one without an answer",
+        "           open a new session: a ShareFetch with epoch 0.",
         "judges     a share session of a member with a broker (KIP-932)",
         "verdict    violation where the capture proves it, else EPOCH_REFUSED",
         "may blame  client",
-        "causes     skip_ahead, skip_after_timeout",
         "exit code  1 on a violation",
         "reference  KIP-932; Kafka: ShareSessionHandler",
+        "",
+        "causes",
+        "  skip_ahead          a request was counted that the broker never accepted",
+        "  skip_after_timeout  a request without an answer was counted as if it had been accepted",
+        "",
+        "wrong                               right",
+        "  ShareFetch epoch 0 → 0              ShareFetch epoch 0 → 0",
+        "  ShareFetch epoch 1 → …              ShareFetch epoch 1 → …",
+        "  on B: ShareFetch epoch 3 → 123      on B: ShareFetch epoch 0 → 0",
+        "a request → the error code of its answer; … is none yet; A and B are connections",
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "otherwise"),
+    [
+        ("EPOCH_SKIP_AHEAD", "EPOCH_REFUSED"),
+        ("USE_AFTER_FINAL", "SESSION_UNKNOWN"),
+        ("DOUBLE_ACK", "ACK_REFUSED"),
+        ("MEMBER_EPOCH_AHEAD", "MEMBER_REFUSED"),
+        ("OVERLAPPING_ACQUISITION", "unknown"),
+    ],
+)
+def test_what_is_not_proved_is_told_otherwise(code: str, otherwise: str) -> None:
+    assert f", else {otherwise} may blame " in " ".join(text(code_lines(CODES[code])).split())
+
+
+def test_exchanges_that_are_too_wide_stand_one_below_the_other() -> None:
+    lines = text(code_lines(CODES["ACK_TYPES_EMPTY"])).splitlines()
+    wrong = lines.index("wrong")
+    assert lines[wrong:-1] == [
+        "wrong",
+        "  ShareFetch epoch 0 → 0, offsets 0-9",
+        "  ShareAcknowledge epoch 1, types none for 0-1 → 0, t[0] 42",
+        "",
+        "right",
+        "  ShareFetch epoch 0 → 0, offsets 0-9",
+        "  ShareAcknowledge epoch 1, types 1 for 0-1 → 0",
+    ]
+
+
+def test_a_cause_names_the_rules_that_it_may_break() -> None:
+    assert text(cause_lines("overlap")).splitlines() == [
+        "overlap  a cause",
+        "it begins before the end of the one before it",
+        "",
+        "ACK_BATCHES_OVERLAP  Batches that overlap, or do not come in the order of their offsets.",
+        "advice     Sort what is acknowledged, and merge it, before batches are made of it.",
+    ]
+    told = text(cause_lines("after_lock"))
+    assert "\nACK_AFTER_LOCK_TIMEOUT  " in told
+    assert "\nRENEW_REFUSED  " in told
 
 
 def test_a_rule_of_one_exchange_tells_its_condition() -> None:
@@ -37,7 +93,12 @@ def test_a_rule_of_one_exchange_tells_its_condition() -> None:
 
 
 def test_a_weird_says_how_bad_it_is() -> None:
-    assert "severity   warn" in text(code_lines(CODES["STREAM_GAP"]))
+    assert "severity   warn" in text(code_lines(CODES["BYTES_SKIPPED"]))
+
+
+def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:
+    assert "judged as  UNDECODABLE_BODY" in text(code_lines(CODES["VARINT_TOO_LONG"]))
+    assert "A varint longer than its type allows." in text(code_lines(CODES["UNDECODABLE_BODY"])).replace("\n" + 11 * " ", " ")
 
 
 def test_an_error_says_who_sends_it_and_why() -> None:
@@ -53,8 +114,28 @@ def test_every_error_and_every_code_can_be_explained() -> None:
         assert text(error_lines(error)).startswith(f"{error.value} {error.name}")
     for entry in CODES.values():
         assert entry.text[:20] in text(code_lines(entry))
-    listed = text(catalogue_lines())
+    listed = text(catalogue_lines(None))
     assert all(f"  {code} " in listed for code in CODES)
+
+
+def test_rules_are_a_table() -> None:
+    lines = text(rule_lines(140)).splitlines()
+    assert lines[0] == "rule  code                              judges      may blame       verdict  a finding says"
+    found = next(at for at, line in enumerate(lines) if "  25  SESSION_UNKNOWN                   session     broker          VUN " in line)
+    assert lines[found].endswith("      The broker holds no session for this member; the cause says")
+    assert lines[found + 1].split() == ["what", "ended", "or", "prevented", "it."]
+    assert "  24  ACK_IN_INITIAL_FETCH              exchange    client          VU       A ShareFetch" in text(rule_lines(None))
+
+
+def test_what_rules_say_stands_below_where_there_is_no_room_beside() -> None:
+    lines = text(rule_lines(80)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line.endswith(" ")] == []
+    found = lines.index("  20  EPOCH_SKIP_AHEAD                  session     client          V")
+    assert lines[found + 1 : found + 3] == [
+        "      An epoch beyond the one due: a request was counted that the broker never",
+        "      accepted.",
+    ]
 
 
 def test_share_group_errors_are_told_apart() -> None:

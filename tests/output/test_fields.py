@@ -73,6 +73,14 @@ def test_a_field_gives_every_occurrence(name: str, asked: str, answered: str) ->
     assert (value(name, ASKED), value(name, ANSWERED)) == (asked, answered)
 
 
+def test_an_answer_has_the_group_and_the_member_of_its_request() -> None:
+    answer, refused = response("ShareFetch", 1), response("ShareGroupHeartbeat", 1, error_code=110, member_id=None)
+    for each in (answer, refused):
+        each.group_id, each.member_id = "g", "m"
+    assert [value(name, answer) for name in ("kafka.group_id", "kafka.member_id")] == ["g", "m"]
+    assert value("kafka.member_id", refused) == "m"
+
+
 def test_every_common_field_can_be_asked_of_anything() -> None:
     for name in COMMON:
         value(name, unreadable())

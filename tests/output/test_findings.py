@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from kshark.analysis import REASONS
+from kshark.analysis import REASONS, Observed, Refusal
 from kshark.model import Finding, Witness
-from kshark.output.findings import Tally, finding_lines, verdict
+from kshark.output.findings import Tally, alike, finding_lines
 from kshark.output.spans import plain
 
 NOON_NS = 1_795_262_587_412_345_678
@@ -71,7 +72,7 @@ def test_a_note_blames_nobody() -> None:
 
 def test_it_fits_the_terminal() -> None:
     for width in (60, 80, 120):
-        assert all(len(line) <= width for line in told(finding(argument="long words " * 60), width)[1:])
+        assert all(len(line) <= width for line in told(finding(argument="long words " * 60), width))
 
 
 def test_many_packets_are_not_all_named() -> None:
@@ -84,19 +85,83 @@ def test_foreign_names_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in "".join(told(finding(group_id="\x1b[2J", client_id="\x1b]0;x\x07", argument="\x1b[1m")))
 
 
+def test_findings_of_one_sort_are_told_by_the_first() -> None:
+    later = NOON_NS + 2 * 10**9
+    found = [
+        finding(verdict="note", packet=1),
+        *(finding(packet=packet, time_ns=later) for packet in (2, 3)),
+        finding(code="EPOCH_STALE", cause="stale"),
+        *(finding(cause="skip_ahead", packet=packet, time_ns=time_ns) for packet, time_ns in ((4, NOON_NS), (5, NOON_NS), (6, later))),
+    ]
+    sorts = alike(found)
+    assert [(one.first.code, one.first.verdict, one.first.cause, one.first.packet, one.times) for one in sorts] == [
+        ("EPOCH_SKIP_AHEAD", "violation", "skip_ahead", 4, 3),
+        ("EPOCH_SKIP_AHEAD", "violation", "skip_after_timeout", 2, 2),
+        ("EPOCH_STALE", "violation", "stale", 90412, 1),
+        ("EPOCH_SKIP_AHEAD", "note", "skip_after_timeout", 1, 1),
+    ]
+    headlines = [plain(next(finding_lines(one.first, None, {}, one))) for one in sorts]
+    assert headlines[0] == (
+        "12:03:07.412  EPOCH_SKIP_AHEAD  violation by client billing-3 · skip_ahead · the first of 3, until 12:03:09.412"
+    )
+    assert headlines[2] == "12:03:07.412  EPOCH_STALE  violation by client billing-3 · stale"
+
+
+def closing(tally: Tally, observed: Observed, *rules: int) -> list[str]:
+    return [plain(line) for line in tally.lines(observed, rules)]
+
+
 def test_the_verdict_is_never_a_bare_zero() -> None:
     tally = Tally()
     for _ in range(9):
         tally.add(finding(verdict="unknown", unknown_because="hidden_traffic"))
-    seen = {"sessions": 1204, "exchanges": 48210, "gaps": 1}
-    assert verdict(tally, seen) == "0 violations in 1,204 sessions, 9 unknown (hidden_traffic 9), 0 notes (48,210 exchanges, 1 gap)"
+    seen = Observed(
+        sessions=1204, exchanges=48210, gaps=1, judged=9000, since_ns=NOON_NS, until_ns=NOON_NS + 61 * 10**9, brokers={"10.0.1.5:9092"}
+    )
+    assert closing(tally, seen, 18, 19) == [
+        "EPOCH_SKIP_AHEAD 9",
+        "0 violations in 1,204 sessions, 9 unknown (hidden_traffic 9), 0 notes (48,210 exchanges, 1 gap)",
+        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 12:03:07.412 to 12:04:08.412 (1 min 1 s)",
+    ]
+
+
+def test_what_was_not_looked_at_is_said() -> None:
+    brokers = {f"10.0.1.{number}:9092" for number in range(5)}
+    _, judged = closing(Tally(), Observed(exchanges=7, judged=1, brokers=brokers, tls_connections=1, duplicates=40), 18)
+    assert judged == "1 rule looked at 1 of 7 exchanges with 5 brokers · 1 TLS connection not read · 40 packets captured twice"
+    assert closing(Tally(), Observed(exchanges=7), 18)[1] == "nothing was judged: none of 7 exchanges is of an API that rules are about"
+
+
+def test_bytes_are_judged_whatever_they_are_of() -> None:
+    judged = "only bytes were judged: none of 7 exchanges is of an API that other rules are about"
+    assert closing(Tally(), Observed(exchanges=7), 5, 18)[1] == judged
+
+
+def test_refusals_are_explained_or_named() -> None:
+    answered = Counter({Refusal("OffsetCommit", 22, "c1"): 12, Refusal("ShareFetch", 122, "c1"): 1, Refusal("ShareFetch", 122, "c2"): 2})
+    seen = Observed(judged=20, exchanges=20, answered=answered, explained=Counter({Refusal("ShareFetch", 122, "c2"): 1}))
+    assert closing(Tally(), seen)[2:] == [
+        "refusals without a rule: 12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1 · "
+        "2 × ShareFetch 122 (SHARE_SESSION_NOT_FOUND) of 2 clients"
+    ]
+    seen.explained = Counter(answered)
+    assert closing(Tally(), seen)[1].endswith(" · all 15 refusals are explained")
+
+
+def test_many_kinds_of_refusals_are_not_all_named() -> None:
+    answered = Counter({Refusal("Produce", code, "c\x1b") for code in range(1, 21)})
+    *_, left = closing(Tally(), Observed(judged=1, exchanges=20, answered=answered))
+    assert left.count(" · ") == 6
+    assert left.endswith(" · 14 more, which -T json names")
+    assert "\x1b" not in left
 
 
 def test_the_summary_counts_what_was_shown() -> None:
     tally = Tally()
     tally.add(finding())
     tally.add(finding(code="SESSION_REOPEN", verdict="note"))
-    assert tally.summary({"sessions": 2, "exchanges": 7, "gaps": 0}) == {
+    seen = Observed(sessions=2, exchanges=7, answered=Counter({Refusal("OffsetCommit", 22, "c1"): 12}), brokers={"b:1"}, tls_connections=3)
+    assert tally.summary(seen, [18, 20]) == {
         "summary": {
             "sessions": 2,
             "exchanges": 7,
@@ -105,6 +170,9 @@ def test_the_summary_counts_what_was_shown() -> None:
             "notes": 1,
             "gaps": 0,
             "by_code": {"EPOCH_SKIP_AHEAD": 1, "SESSION_REOPEN": 1},
+            "rules": [18, 20],
+            "unexplained": [{"api": "OffsetCommit", "error_code": 22, "count": 12, "clients": ["c1"]}],
+            "covered": {"since_ns": None, "until_ns": None, "brokers": ["b:1"], "tls_connections": 3, "duplicates": 0},
         }
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 from kshark.output.items import ranged
 from kshark.output.lines import MessageLines
@@ -48,6 +49,17 @@ def test_where_room_is_short_the_error_stands_before_the_time() -> None:
 
 def test_an_answer_says_how_long_it_took_and_which_error_it_carries() -> None:
     assert said(response("ShareFetch", 1, error_code=123)) == "1.25 ms 123 INVALID_SHARE_SESSION_EPOCH"
+
+
+def test_an_answer_says_whose_it_is() -> None:
+    answer, odd = response("ShareFetch", 1, error_code=123), response("ShareFetch", 1)
+    for each in (answer, odd):
+        each.group_id, each.member_id = "g 1", MEMBER
+    odd.weird, odd.member_id = ["RESYNC"], UNSET
+    assert said(answer) == f'1.25 ms 123 INVALID_SHARE_SESSION_EPOCH group="g 1" member={MEMBER}'
+    assert said(odd) == '1.25 ms group="g 1" RESYNC'
+    assert line(answer, 80).endswith('123 INVALID_SHARE_SESSION_EPOCH 1.25 ms group="g 1" member=JUkz…')
+    assert MessageLines(REGISTRY).text([answer, odd]) == f"{line(answer)}\n{line(odd)}\n"
 
 
 def test_errors_of_partitions_are_counted() -> None:

@@ -60,6 +60,12 @@ def test_columns_stand_under_each_other_and_an_empty_one_is_left_out() -> None:
     ]
 
 
+def test_an_empty_cell_is_as_wide_as_its_column_wherever_that_is_aligned() -> None:
+    columns = (Column("a"), Column("b", right=True), Column("c"))
+    rows: list[list[Cell]] = [["1", "", "x"], ["2", "1234", "y"]]
+    assert [plain(line) for line in table(columns, rows, None)] == ["a     b  c", "1        x", "2  1234  y"]
+
+
 def test_the_elastic_column_gives_way_on_a_narrow_terminal() -> None:
     assert drawn(34, indent=2) == [
         "  API                     requests",

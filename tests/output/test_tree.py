@@ -43,6 +43,12 @@ def test_an_answer_names_its_request_and_its_errors() -> None:
     assert "  responses: []" in lines
 
 
+def test_an_answer_names_the_group_and_the_member_of_its_request() -> None:
+    answer = response("ShareFetch", 1)
+    answer.group_id, answer.member_id = "g", "m"
+    assert tree(answer)[1].endswith('after 1.25 ms  group "g"  member "m"')
+
+
 def test_bytes_that_are_text_read_as_text() -> None:
     lines = tree(
         request("JoinGroup", 5, group_id="g", protocols=[{"name": "range", "metadata": b"\x00\x01"}, {"name": "x", "metadata": b"hey"}])

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from kshark.api_keys import API_VERSIONS
 from kshark.facts import Facts
-from kshark.model import Event, PacketBatch, Weird
-from kshark.parallel import segments
+from kshark.model import Event, Exchange, PacketBatch, Weird
+from kshark.parallel import segments, sorting
 from kshark.pipeline import Options
+from tests.conversation import SHARE_SESSION_NOT_FOUND, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
-from tests.shared import CAPTURES
-from tests.shares import Told, as_one, capture_of, in_shares
+from tests.packets import batch
+from tests.shared import CAPTURES, sample_of
+from tests.shares import Told, as_one, capture_of, in_shares, mapped, reduced
 
-NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
 OPTIONS = (Options(records="headers", embedded=True), Options(records=False))
 
 
@@ -46,12 +51,13 @@ def assert_same(one: Told, other: Told) -> None:
     assert in_order(other) == in_order(one)
     assert sorted((one.told - other.told).elements())[:3] == sorted((other.told - one.told).elements())[:3] == []
     assert other.findings == one.findings
+    assert other.observed == one.observed
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_shared_out_comes_to_the_same(name: str) -> None:
-    random = Random(name)
-    batches = capture_of(CAPTURES / name)
+@pytest.mark.parametrize("capture", sample_of(BUNDLED, 10, seed=6), ids=lambda path: path.name)
+def test_what_is_shared_out_comes_to_the_same(capture: Path) -> None:
+    random = Random(capture.name)
+    batches = capture_of(capture)
     last = sum(len(item.number) for item in batches if isinstance(item, PacketBatch))
     for options in OPTIONS:
         edges = sorted(random.sample(range(1, last), min(5, last - 1)))
@@ -61,9 +67,10 @@ def test_what_is_shared_out_comes_to_the_same(name: str) -> None:
 DAMAGED = ("share-restart", "share-loss", "adv-epochs", "tcp-hostile", "seed-messy", "security-sasl")
 
 
-@pytest.mark.parametrize("seed", range(18))
+@pytest.mark.parametrize("seed", [*range(9), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(9, 36))])
 def test_losses_copies_and_disorder_change_nothing_about_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_share", by_ports)
+    monkeypatch.setattr(sorting, "_TOGETHER", 1 << (seed % 4 * 5))
     random = Random(seed)
     whole = packets_of(CAPTURES / f"{DAMAGED[seed % len(DAMAGED)]}.pcap")
     begin = random.randrange(max(1, len(whole.number) - 3000))
@@ -91,3 +98,45 @@ def test_a_share_is_decoded_again_when_another_one_taught_what_it_asked(monkeypa
     assert_same(one, in_shares(batches, OPTIONS[1], [500], 16, Random(1)))
     monkeypatch.setattr(Facts, "changed", lambda *_: False)
     assert in_order(in_shares(batches, OPTIONS[1], [500], 16, Random(1))) != in_order(one)
+
+
+def wire(talk: Conversation) -> PacketBatch:
+    return batch(packet for _, packet in talk.packets())
+
+
+def goes_down(talk: Conversation, *connections: Connection) -> None:
+    for connection in connections:
+        connection.tcp.reset(1)
+    talk.pause(10)
+
+
+def test_a_broker_that_went_down_twice_did_so_in_every_bucket() -> None:
+    """In between it said nothing that was new, but it answered."""
+    talk = Conversation(release="4.1")
+    a = talk.member("a")
+    other = talk.connection(host="10.0.0.2")
+    a.share_fetch(0).answered()
+    goes_down(talk, a.connection, other)
+    a, other = a.on(talk.connection()), talk.connection(host="10.0.0.2")
+    a.share_fetch(0)
+    goes_down(talk, a.connection, other)
+    a.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    one = as_one([wire(talk)], OPTIONS[1])
+    assert [(finding.code, finding.cause) for finding in one.findings if finding.cause] == [("SESSION_UNKNOWN", "broker_restart")]
+    assert_same(one, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+def test_what_brokers_say_again_is_told_once() -> None:
+    talk = Conversation()
+    brokers = "10.0.0.8:9092", "10.0.0.9:9092"
+    for at in range(40):
+        talk.connection(brokers[at % 3 == 0])
+    talk.release = "4.1"
+    talk.connection(brokers[0])
+    pieces, _, end = mapped(wire(talk), [], 3, Random(1))
+    parts = [reduced(each, OPTIONS[1], end, [], 3, Random(1)) for each in pieces]
+    common = sorting.numbered([pickle.loads(part.common) for part in parts], [])
+    answers = [event.response for _, event in common if isinstance(event, Exchange)]
+    said = [answer.broker for answer in answers if answer is not None and answer.api_key == API_VERSIONS]
+    assert said == [brokers[1], brokers[0], brokers[0]]
+    assert len(answers) == 41 + len(said), "each connection was answered"

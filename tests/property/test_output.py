@@ -78,13 +78,13 @@ def printed(message: Message) -> None:
         assert wanted.passes(message) is there, name
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(KNOWN), st.binary(max_size=120))
 def test_any_bytes_can_be_printed(known: tuple[int, int, str], data: bytes) -> None:
     printed(read(*known, data))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(KNOWN), st.data())
 def test_whole_and_damaged_bodies_can_be_printed_and_counted(known: tuple[int, int, str], data: st.DataObject) -> None:
     key, version, kind = known

@@ -14,16 +14,18 @@ NEVER = 1 << 60
 NOW = 1_795_231_172_000
 
 
-def message() -> Message:
-    """A message as the exchange stage makes it, without weirds."""
-    return Message(1, UNSET, 0, 0, "c", "b", "request", 0, "Produce", 7, 1, None, UNSET, UNSET, 0, None)
+def message(*, produced: bool = False) -> Message:
+    """A message as the exchange stage makes it, without weirds: the answer to a Fetch, or a Produce request."""
+    if produced:
+        return Message(1, UNSET, 0, 0, "c", "b", "request", 0, "Produce", 7, 1, None, UNSET, UNSET, 0, None)
+    return Message(1, UNSET, 0, 0, "c", "b", "response", 1, "Fetch", 4, 1, None, UNSET, UNSET, 0, None)
 
 
-def opened(data: bytes, *, aligned: bool = True, **options: Any) -> tuple[RecordsField, Message]:
+def opened(data: bytes, *, aligned: bool = True, produced: bool = False, **options: Any) -> tuple[RecordsField, Message]:
     """The field whose bytes are `data`, standing between other bytes, filled in; and its message."""
     reader = RecordsReader(**options)
     field = reader(b"before" + data + b"behind", 6, 6 + len(data), aligned)
-    carrier = message()
+    carrier = message(produced=produced)
     reader.claim(carrier)
     reader.fill()
     return field, carrier

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import pack
+from typing import Any
 
 import msgspec
 import pytest
@@ -134,6 +135,30 @@ def test_header_keys_that_are_no_text_are_escaped():
 
 def lie(**facts):
     return write_batch(people(2), **facts)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (lie(crc=1), ["BATCH_CRC"]),
+        (lie(attributes=6), ["CODEC_INVALID"]),
+        (lie(crc=1) + lie(attributes=6, codec="gzip"), ["BATCH_CRC", "CODEC_INVALID"]),
+        (write_message(0, None, b"old"), ["LEGACY_MAGIC"]),
+        (lie(count=3), []),
+        (lie(attributes=1), []),
+    ],
+)
+def test_what_is_only_checked_stays_closed(data: bytes, told: list[str]) -> None:
+    """The same is told of it as of its headers."""
+    assert codes(data, opened="checked") == codes(data, opened="headers") == told
+    assert plain(opened(data, opened="checked")[0]) == {"size": len(data)}
+
+
+@pytest.mark.parametrize("opening", ["checked", "headers", True])
+def test_a_producer_gives_an_offset_to_each_record(opening: Any) -> None:
+    for batch, told in ((lie(last_offset_delta=9), ["BATCH_COUNT_MISMATCH"]), (lie(), [])):
+        assert codes(batch, opened=opening, produced=True) == told
+        assert codes(batch, opened=opening) == []
 
 
 def broken_record(data: bytes) -> bytes:

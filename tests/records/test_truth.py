@@ -149,6 +149,7 @@ LIES = {
     "count 1": {"BATCH_COUNT_MISMATCH"},
     "count 2^31-1": {"BATCH_COUNT_MISMATCH"},
     "count -1": {"BATCH_COUNT_MISMATCH"},
+    "last offset delta": {"BATCH_COUNT_MISMATCH"},
     "record length lies": {"RECORD_INVALID"},
     "negative record length": {"RECORD_INVALID"},
     "key length beyond": {"RECORD_INVALID"},

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kshark.face import check
 from kshark.tables import TABLES
 from tests.cli.command import Run, runner
 from tests.cli.incident import incident, written
@@ -26,7 +27,7 @@ def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Pat
     assert (done.code, done.lines[-1]) == (1, checked.lines[-1])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.parquet", "report.html", "report.json"]
     report = json.loads((tmp_path / "out/report.json").read_bytes())
-    assert (report["totals"]["violations"], report["totals"]["sessions"]) == (28, 12)
+    assert (report["totals"]["violations"], report["totals"]["sessions"]) == (30, 12)
     assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [("127.0.0.1:20092", ["4.3"]), ("127.0.0.1:20093", ["4.3"])]
     table = pq.read_table(tmp_path / "out/findings.parquet")
     described = {field.name: field.metadata[b"comment"].decode() for field in table.schema}
@@ -70,12 +71,14 @@ def test_several_files_are_one_capture_and_packets_are_named_by_file(kshark: Run
 def test_each_file_may_be_a_capture_of_its_own(kshark: Run, tmp_path: Path) -> None:
     captures = tmp_path / "captures"
     captures.mkdir()
-    for name in ("adv-acks", "adv-members"):
-        shutil.copy(CAPTURES / f"{name}.pcap", captures)
+    names = ("adv-acks.pcap", "adv-members.pcap")
+    for name in names:
+        shutil.copy(CAPTURES / name, captures)
     kshark("report", captures, "--each", "-o", tmp_path / "out")
     report = json.loads((tmp_path / "out/report.json").read_bytes())
-    assert [each["name"] for each in report["captures"]] == ["adv-acks.pcap", "adv-members.pcap"]
-    assert report["totals"]["violations"] == 3
+    assert [each["name"] for each in report["captures"]] == [*names]
+    alone = [finding for name in names for finding in check(CAPTURES / name) if finding.verdict == "violation"]
+    assert report["totals"]["violations"] == len(alone) > 3
 
 
 def test_an_earlier_report_is_replaced_and_anything_else_is_left(kshark: Run, trace: Path, tmp_path: Path) -> None:

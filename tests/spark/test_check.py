@@ -62,6 +62,14 @@ def test_selected_findings_are_the_same(spark: Any, capsys: pytest.CaptureFixtur
     both(capsys, [str(CAPTURES / "adv-epochs.pcap"), "--ignore", "NO_RECOVERY,SESSION_REOPEN", "-T", "json"])
 
 
+def test_coverage_is_the_same(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """From tables too: whoever asks for it has everybody judged."""
+    capture = str(CAPTURES / "adv-members.pcap")
+    both(capsys, [capture, "-q", "--coverage"])
+    assert said(capsys, kshark.cli.main, "export", capture, "-o", str(tmp_path))[0] == 0
+    both(capsys, [capture, "-q", "--coverage", "-T", "json"], [str(tmp_path), "-q", "--coverage", "-T", "json"])
+
+
 def test_the_exit_code_says_whether_a_rule_was_broken(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     clean = str(CAPTURES / "share-java-explicit.pcap")
     assert said(capsys, spark_analysis.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import kshark
 import kshark.cli
-from kshark.errors import UsageError
+from kshark.errors import UnreadableInput, UsageError
 from tests.shared import CAPTURES
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -80,11 +81,23 @@ def test_spark_finds_it_and_reads_what_an_export_holds(spark: Any, tmp_path: Pat
     assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(exported(tmp_path, table, str(EPOCHS)))
 
 
+def test_a_capture_that_cannot_be_read_is_an_error_and_a_row_of_faults(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(EPOCHS.read_bytes()[:20])
+    options = arguments({"paths": json.dumps([str(cut), str(EPOCHS)]), "each": "true"})
+    reader = CaptureReader(options, "faults", ["capture", "code", "stage"])
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [{"capture": "cut.pcap", "code": "damaged", "stage": "read"}]
+    others = CaptureReader(options, "exchanges", ["capture"])
+    with pytest.raises(UnreadableInput, match=r"cut.pcap: the pcap file ends after 20 bytes"):
+        list(others.read(others.partitions()[0]))
+
+
 @pytest.mark.spark
 def test_only_the_columns_that_are_asked_for_come(spark: Any) -> None:
     frame = spark.read.format("kshark").schema("code string, verdict string").option("table", "findings").load(str(EPOCHS))
     assert frame.columns == ["code", "verdict"]
-    assert frame.where("verdict = 'violation'").count() == 28
+    assert frame.where("verdict = 'violation'").count() == sum(one.verdict == "violation" for one in kshark.check(EPOCHS))
 
 
 @pytest.mark.spark

@@ -80,7 +80,12 @@ def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(spark: Any, capsys
     manifest = read_manifest(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == ["adv-acks.pcap"]
     assert manifest.tables["exchanges"].rows == rows_of([[str(CAPTURES / "adv-acks.pcap")]], tmp_path / "alone", {})["exchanges"].total()
+    assert faults_of(tmp_path / "tables") == [("vanished.pcap", "vanished", "hash", f"{vanished}: no such file or directory")]
     assert [path.name for path in (tmp_path / "tables").glob(".*")] == []
+
+
+def faults_of(folder: Path) -> list[tuple[str, ...]]:
+    return [tuple(row.values()) for row in parquet.read_table(folder / "faults").select(["capture", "code", "stage", "detail"]).to_pylist()]
 
 
 def rows_of(
@@ -113,7 +118,7 @@ def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(spark: Any
     options = {"records": True} if records else {}
     names = sorted(path for path in CAPTURES.glob("small-*.pcap*" if records else "*.pcap*"))
     each = [[str(path)] for path in names]
-    sizes = Sizes(whole=-1, range=64 << 10, share=1 << 20, buckets=3)
+    sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=3)
     for number, captures in enumerate((each, [[str(path) for path in names]])):
         expected = rows_of(captures, tmp_path / f"one-{number}", options)
         found = rows_of(captures, tmp_path / f"parts-{number}", options, spark, sizes)
@@ -127,7 +132,7 @@ def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: 
     """Between its hash and the search for its ranges."""
     gone, here = tmp_path / "gone.pcap", str(CAPTURES / "adv-acks.pcap")
     gone.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes())
-    sizes = Sizes(whole=-1, buckets=2)
+    sizes = Sizes(whole=-1, dearer=0, buckets=2)
 
     def and_gone(*given: Any) -> Any:
         gone.unlink()
@@ -135,6 +140,7 @@ def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: 
 
     with pytest.MonkeyPatch.context() as patch, Export(tmp_path / "tables", {}) as told:
         patch.setattr(large, "planned", and_gone)
-        made = export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
-    assert [fault.text for one in made for fault in one.faults] == [f"{gone}: no such file or directory"]
+        export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
+    assert told.faults == [f"{gone}: no such file or directory"]
     assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == ["adv-acks.pcap"]
+    assert faults_of(tmp_path / "tables") == [("gone.pcap", "vanished", "index", told.faults[0])]

@@ -55,7 +55,7 @@ def test_a_large_capture_is_counted_by_many_tasks(
     spark: Any, capsys: pytest.CaptureFixture[str], captures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In ranges of 32 kB; captures of their own, the same one twice, and several files that are one."""
-    sizes = Sizes(whole=-1, range=32 << 10, share=1 << 20, buckets=3)
+    sizes = Sizes(whole=-1, dearer=0, range=32 << 10, share=1 << 20, buckets=3)
     monkeypatch.setattr(report, "parts_of_captures", partial(report.parts_of_captures, sizes=sizes))
     names = [f"{name}.pcap" for name in REPORTED]
     packets = incident()

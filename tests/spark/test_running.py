@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +14,10 @@ import pytest
 
 import spark_analysis.cli
 from kshark.errors import UsageError
-from spark_analysis.failures import sentence
+from spark_analysis.failures import first_line, sentence
 from spark_analysis.master import check, is_connect, is_here
 from spark_analysis.progress import shown, told
+from spark_analysis.session import chatter
 from spark_analysis.settings import all_settings, given, pairs
 from spark_analysis.shipping import packed
 
@@ -95,6 +99,8 @@ def test_conf_is_pairs() -> None:
         ('Cannot run program "python3.13": error=2', "a worker could not start python3.13"),
         ("Python in worker has different version: 3.10 than that in driver: 3.11", "a worker runs another Python (3.10)"),
         ("Answer from Java side is empty", "Spark's own process ended"),
+        ("java.lang.OutOfMemoryError: Java heap space", "a worker ran out of memory"),
+        ("results of 356 tasks (1024.4 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)", "Spark's driver is told more than"),
         ("All masters are unresponsive! Giving up.", "the Spark master went away"),
         ("something new\nat org.apache.spark", "Spark stopped: something new"),
     ],
@@ -103,9 +109,39 @@ def test_spark_s_own_words_become_a_sentence_with_the_next_step(said: str, told_
     assert sentence(RuntimeError(said)).startswith(told_so)
 
 
+@pytest.mark.parametrize(
+    ("code", "told_so"),
+    [
+        (52, "a worker ran out of memory; give each more"),
+        (53, "no folder for its temporary files can be made"),
+        (1, "Spark's own process ended"),
+    ],
+)
+@pytest.mark.parametrize("said", ['Cannot invoke "DAGScheduler.cleanupQueryJobs(long)"', "Answer from Java side is empty"])
+def test_a_java_that_ends_is_told_by_its_exit_code(monkeypatch: pytest.MonkeyPatch, said: str, code: int, told_so: str) -> None:
+    context = pytest.importorskip("pyspark").SparkContext
+    with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(0.1); raise SystemExit({code})"]) as process:
+        monkeypatch.setattr(context, "_gateway", SimpleNamespace(proc=process))
+        assert sentence(RuntimeError(said)).startswith(told_so)
+
+
 def test_what_java_throws_is_told_not_what_py4j_says_before_it() -> None:
     said = "An error occurred while calling o1.start.\n: java.net.BindException: Address in use: 'sparkDriver'\n\tat sun.nio.ch.Net.bind"
-    assert sentence(RuntimeError(said)) == "Spark stopped: Address in use: 'sparkDriver'"
+    assert first_line(RuntimeError(said)) == "Address in use: 'sparkDriver'"
+    cause = "\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat x\nCaused by: java.io.IOException: Too many open files\n\tat y"
+    assert first_line(RuntimeError(said + cause)) == "Too many open files"
+
+
+def test_what_libraries_log_goes_where_java_s_words_go(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """As py4j does on the root logger when its connection is reset, which makes one that writes to stderr where there is none."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+    with chatter() as log:
+        pass
+    logging.error("Exception while sending command.")
+    logging.root.handlers[0].close()
+    assert "Exception while sending command." in log.read_text()
+    assert capfd.readouterr() == ("", "")
+    log.unlink()
 
 
 def test_without_pyspark_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,15 +74,18 @@ CHAPTER = Chapter(
             ),
         ],
         "records": [
-            of_batch(4, 1, "orders", 4, offset=0, timestamp=1_000, key=b"k", value=b"v", headers=[("h", b"1"), ("i", None)]),
-            of_batch(4, 1, "orders", 4, offset=1, timestamp=1_007, value=b"", headers=[]),
+            of_batch(
+                4, 1, "orders", 4, offset=0, timestamp=1_000, key=b"k", value=b"v", headers=[("h", b"1"), ("i", None)], key_size=1,
+                value_size=1,
+            ),
+            of_batch(4, 1, "orders", 4, offset=1, timestamp=1_007, value=b"", headers=[], value_size=0),
             of_batch(
                 9, 3, "orders", 4, exchange=8, topic_id=TOPIC, offset=22, timestamp=2_001, key=b"\0\0\0\1", value=b"\0\0\0\0\0\5",
-                headers=[]
+                headers=[], key_size=4, value_size=6,
             ),
-            of_batch(9, 3, "orders", 4, exchange=8, topic_id=TOPIC, offset=23, timestamp=3_000, key=b"x", headers=[]),
-            of_batch(11, 4, "old", 1, exchange=10, offset=30, timestamp=4_000, key=b"a", value=b"b"),
-            of_batch(13, 5, "snapped", 2, exchange=12, offset=0, timestamp=5_000, value=b"s", headers=[]),
+            of_batch(9, 3, "orders", 4, exchange=8, topic_id=TOPIC, offset=23, timestamp=3_000, key=b"x", headers=[], key_size=1),
+            of_batch(11, 4, "old", 1, exchange=10, offset=30, timestamp=4_000, key=b"a", value=b"b", key_size=1, value_size=1),
+            of_batch(13, 5, "snapped", 2, exchange=12, offset=0, timestamp=5_000, value=b"s", headers=[], value_size=1),
         ],
         "weirds": [
             row(

@@ -111,7 +111,8 @@ CHAPTER = Chapter(
         "exchanges": [
             request(
                 4, 18, "ApiVersions", 3, 1, 23, '{"client_software_name":"demo","client_software_version":"1.0"}', 1,
-                **answer(5, 13, '{"error_code":0,"api_keys":[],"throttle_time_ms":0}', 2), error_code=0, response_weird=["TRAILING_BYTES"],
+                **answer(5, 13, '{"error_code":0,"api_keys":[],"throttle_time_ms":0}', 2), error_code=0,
+                response_weird=["TRAILING_BYTES"], response_detail="TRAILING_BYTES at byte 8, field (none)",
             ),
             request(
                 6, 3, "Metadata", 12, 2, 17,
@@ -125,7 +126,8 @@ CHAPTER = Chapter(
             request(
                 9, 12, "Heartbeat", 4, 3, 24, EMPTY_HEARTBEAT.format("g", 3, "m"), 7, request_first_packet=8,
                 **{**answer(11, 12, '{"throttle_time_ms":4,"error_code":27}', 8, first=10), "throttle_time_ms": 4},
-                error_code=27, group_id="g", member_id="m", request_weird=["TRAILING_BYTES"],
+                error_code=27, group_id="g", member_id="m",
+                request_weird=["TRAILING_BYTES"], request_detail="TRAILING_BYTES at byte 10, field (none)",
             ),
             row(
                 13, correlation_id=4, response_packet=13, response_ts_ns=ns(13), response_bytes=12, outcome="orphan",
@@ -172,7 +174,7 @@ CHAPTER = Chapter(
             row(
                 17, exchange=15, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15",
                 kind="event", times=1,
-                direction="client", first_packet=15, size_bytes=0, position=17,
+                direction="client", first_packet=15, size_bytes=0, correlation_id=6, position=17,
             ),
             row(
                 15, stage="framing", code="RESYNC", detail="", kind="message", times=1,

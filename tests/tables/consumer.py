@@ -106,7 +106,7 @@ CHAPTER = Chapter(
         "weirds": [
             row(
                 20, exchange=18, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with correlation id 8 in packet 18",
-                kind="event", times=1, direction="client", first_packet=18, size_bytes=0, position=24,
+                kind="event", times=1, direction="client", first_packet=18, size_bytes=0, correlation_id=8, position=24,
             ),
         ],
         "flows": [

@@ -8,6 +8,7 @@ from struct import pack
 from typing import Any
 
 from kshark.analysis import Told
+from kshark.errors import UnreadableInput
 from kshark.model import Event, Weird
 from kshark.pipeline import Engine, Options
 from kshark.tables import TABLES
@@ -62,11 +63,12 @@ class Story:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A story, what came beside it, and all rows that both make in the tables named here."""
+    """A story, what came beside it, why it could not be read on, and all rows that these make in the tables named here."""
 
     told: Callable[[], Story]
     rows: dict[str, list[Cells]]
     beside: tuple[Weird | Told, ...] = ()
+    fault: UnreadableInput | None = None
 
 
 def ns(packet: int) -> int:

@@ -112,7 +112,7 @@ def check_whole(setting: Setting) -> None:
     assert found == findings_in(whole_of(talk).batches, exact=True)
 
 
-@examples(100)
+@examples(50)
 @given(conversations())
 def test_each_request_is_judged_as_its_broker_knows_it(setting: Setting) -> None:
     check_whole(setting)
@@ -159,7 +159,7 @@ def check_many(damage: str, count: int) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_accuses_nobody(damage: str) -> None:
-    check_many(damage, 40)
+    check_many(damage, 25)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """`key` names columns of the tables; `states` are what it can be in, none where its table is not written yet.
+    """`name` is its own alone; `key` names columns of the tables; `states` are what it can be in, none where its table is not written yet.
 
     Rules of a machine look at its steps in their order. Where one machine's steps lie together, no other is needed to judge them: that is
     what Spark's buckets follow from.

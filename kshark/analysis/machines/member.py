@@ -1,12 +1,177 @@
-"""The member machine: a member of a share group from its join to its leave. Its table is not written yet; rules see its heartbeats."""
+"""The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is possible afterwards.
+
+Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in 4.0 to 4.3, except
+that before 4.2 a member that the group still has may not join again (KAFKA-19233).
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
 
+from kshark.analysis.heartbeats import (
+    ACCEPTED,
+    ELSEWHERE,
+    FENCED,
+    FULL,
+    INVALID,
+    NO_GROUP,
+    UNANSWERED,
+    UNCLEAR,
+    UNKNOWN_MEMBER,
+    Beat,
+    HeartbeatReply,
+)
 from kshark.analysis.machines.machine import Machine
+from kshark.analysis.steps import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 
+
+class MemberState(NamedTuple):
+    """What the coordinator may know of a member: its epoch and the one before that, None where they are not known.
+
+    Epoch ABSENT: there is no such member; then `gone` says why: `left`, `expired`, or empty where that was not seen. An epoch that is not
+    known is higher than the one before it.
+    """
+
+    epoch: int | None
+    previous: int | None = None
+    gone: str = ""
+
+
+#: The epoch of a member that the group does not have; those of its members are 1 or more.
+ABSENT: Final = 0
+
+
+class Relation(Enum):
+    """How a heartbeat's epoch stands to what the coordinator knows."""
+
+    NO_MEMBER = 0
+    ITS_OWN = 1
+    PREVIOUS = 2
+    AHEAD = 3
+    BEHIND = 4
+
+
+class Outcome(Enum):
+    """What the coordinator does with a heartbeat."""
+
+    JOIN = "joined"
+    STAY = "stayed"
+    LEAVE = "left"
+    UNKNOWN = "unknown"
+    FENCE = "fenced"
+    REJECT = "rejected"
+
+
+NO_MEMBER, ITS_OWN, PREVIOUS, AHEAD, BEHIND = Relation
+_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = Outcome
+#: epoch         no such member  its own  the one before  a higher one  a lower one
+MEMBER_OUTCOME: Final = {
+    INITIAL: (_JOIN, _JOIN, _JOIN, _JOIN, _JOIN),
+    SUBSEQUENT: (_UNKNOWN, _STAY, _STAY, _FENCE, _FENCE),
+    FINAL: (_UNKNOWN, _LEAVE, _LEAVE, _LEAVE, _LEAVE),
+    NEGATIVE: (_REJECT, _REJECT, _REJECT, _REJECT, _REJECT),
+}
+
+
+class Then(Enum):
+    """The member afterwards: as it was, gone, new with the epoch that the answer gives, with that epoch and its own before it."""
+
+    STAYS = 0
+    GONE = 1
+    NEW = 2
+    NEXT = 3
+
+
+_STAYS, _GONE, _NEW, _NEXT = Then
+_UNCHANGED: Final = {INVALID: (_STAYS,), ELSEWHERE: (_STAYS,)}
+#: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
+AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
+    _JOIN: {
+        ACCEPTED: (_NEW,),
+        FENCED: (_STAYS,),
+        FULL: (_GONE,),
+        NO_GROUP: (_GONE,),
+        UNCLEAR: (_NEW, _STAYS),
+        UNANSWERED: (_NEW, _STAYS),
+        **_UNCHANGED,
+    },
+    _STAY: {ACCEPTED: (_NEXT,), UNCLEAR: (_NEXT, _STAYS), UNANSWERED: (_NEXT, _STAYS), **_UNCHANGED},
+    _LEAVE: {ACCEPTED: (_GONE,), UNCLEAR: (_GONE, _STAYS), UNANSWERED: (_GONE, _STAYS), **_UNCHANGED},
+    _UNKNOWN: dict.fromkeys((UNKNOWN_MEMBER, NO_GROUP, INVALID, ELSEWHERE, UNCLEAR, UNANSWERED), (_STAYS,)),
+    _FENCE: {FENCED: (_STAYS,), UNCLEAR: (_STAYS,), UNANSWERED: (_STAYS,), **_UNCHANGED},
+    _REJECT: {reply: (_STAYS,) for reply in HeartbeatReply if reply is not ACCEPTED},
+}
+#: What an answer alone proves, whatever was before.
+ALONE: Final = {
+    (INITIAL, ACCEPTED): _NEW,
+    (INITIAL, FULL): _GONE,
+    (INITIAL, NO_GROUP): _GONE,
+    (SUBSEQUENT, ACCEPTED): _NEW,
+    (SUBSEQUENT, UNKNOWN_MEMBER): _GONE,
+    (SUBSEQUENT, NO_GROUP): _GONE,
+    (FINAL, ACCEPTED): _GONE,
+    (FINAL, UNKNOWN_MEMBER): _GONE,
+    (FINAL, NO_GROUP): _GONE,
+}
+#: What brokers say of an epoch that they fence.
+_SAID: Final = {"greater": AHEAD, "smaller": BEHIND}
+
+
+def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
+    """How that epoch may stand to what is known."""
+    known, previous, _ = state
+    if known == ABSENT:
+        return (NO_MEMBER,)
+    if known is not None and epoch >= known:
+        return (ITS_OWN,) if epoch == known else (AHEAD,)
+    if previous is not None and epoch <= previous:
+        return (PREVIOUS,) if epoch == previous else (BEHIND,)
+    if known is not None:
+        return (PREVIOUS, BEHIND) if previous is None else (BEHIND,)
+    return (ITS_OWN, AHEAD, BEHIND) if previous is not None else (ITS_OWN, PREVIOUS, AHEAD, BEHIND)
+
+
+def outcome_of(beat: Beat, relation: Relation) -> Outcome:
+    """What the coordinator does with it."""
+    return MEMBER_OUTCOME[beat.kind][relation.value]
+
+
+def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[MemberState, ...]:
+    """What may be true behind it; nothing when the answer contradicts the state."""
+    said = None if beat.fenced_as is None else _SAID[beat.fenced_as]
+    if beat.reply is FENCED and said not in (None, relation):
+        return ()
+    thens = AFTER[outcome_of(beat, relation)].get(beat.reply, ())
+    found = (_after(then, beat, state, relation) for then in thens)
+    return tuple(one for one in found if one is not None)
+
+
+def proved_alone(beat: Beat) -> MemberState | None:
+    """What the exchange proves by itself; None when it proves nothing."""
+    then = ALONE.get((beat.kind, beat.reply))
+    return None if then is None else _after(then, beat, MemberState(None), ITS_OWN)
+
+
+def _after(then: Then, beat: Beat, state: MemberState, relation: Relation) -> MemberState | None:
+    if then is _STAYS:
+        return state
+    if then is _GONE:
+        return MemberState(ABSENT, None, "left" if beat.kind is FINAL else state.gone)
+    given = beat.given if beat.reply is ACCEPTED else None
+    if then is _NEW:
+        return MemberState(given)
+    known = beat.epoch if relation is ITS_OWN else state.epoch
+    if given is not None and known is not None and given <= known:
+        return MemberState(known, state.previous) if given == known else None
+    return MemberState(given, known)
+
+
 MEMBER: Final = Machine(
-    "member", key=("group_id", "member_id"), apis=frozenset({SHARE_GROUP_HEARTBEAT}), states=(), about="a member of a share group (KIP-932)"
+    "member",
+    key=("group_id", "member_id"),
+    apis=frozenset({SHARE_GROUP_HEARTBEAT}),
+    states=("no member", "in the group, with its epoch and the one before"),
+    about="a member of a share group (KIP-932)",
 )

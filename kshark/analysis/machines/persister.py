@@ -1,10 +1,16 @@
-"""The persister machine: what a share coordinator stores of a share partition. Its table is not written yet."""
+"""The persister machine: what a share coordinator stores of a share partition, and what it does with a request (KIP-932).
+
+Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.3 did on the wire. Read raises the stored leader epoch,
+Initialize alone sets the state epoch; what a Write did to both before 4.2 says kshark.analysis.releases.
+"""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from kshark.analysis.machines.machine import Machine
+from kshark.analysis.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,
@@ -13,18 +19,38 @@ from kshark.api_keys import (
     WRITE_SHARE_GROUP_STATE,
 )
 
+
+class Held(Enum):
+    """What the share coordinator holds of a share partition when a request comes."""
+
+    NOTHING = "nothing"
+    FITTING = "a state, no epoch of which is above the request's"
+    NEWER_STATE = "a state with a higher state epoch"
+    NEWER_LEADER = "a state with a higher leader epoch"
+
+
+NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = Held
+
+#: request                         nothing   fitting  newer state epoch  newer leader epoch
+PERSISTER_REPLY: Final = {
+    INITIALIZE_SHARE_GROUP_STATE: (TAKEN, TAKEN, FENCED_STATE, TAKEN),
+    READ_SHARE_GROUP_STATE: (INVALID, TAKEN, TAKEN, FENCED_LEADER),
+    WRITE_SHARE_GROUP_STATE: (INVALID, TAKEN, FENCED_STATE, FENCED_LEADER),
+    DELETE_SHARE_GROUP_STATE: (TAKEN, TAKEN, TAKEN, TAKEN),
+    READ_SHARE_GROUP_STATE_SUMMARY: (TAKEN, TAKEN, TAKEN, TAKEN),
+}
+
+
+def reply_due(api_key: int, held: Held) -> Reply:
+    """How the share coordinator answers the request when it holds that."""
+    return PERSISTER_REPLY[api_key][_COLUMNS[held]]
+
+
+_COLUMNS: Final = {held: column for column, held in enumerate(Held)}
 PERSISTER: Final = Machine(
     "persister",
     key=("group_id", "topic_id", "partition"),
-    apis=frozenset(
-        {
-            INITIALIZE_SHARE_GROUP_STATE,
-            READ_SHARE_GROUP_STATE,
-            WRITE_SHARE_GROUP_STATE,
-            DELETE_SHARE_GROUP_STATE,
-            READ_SHARE_GROUP_STATE_SUMMARY,
-        }
-    ),
-    states=(),
+    apis=frozenset(PERSISTER_REPLY),
+    states=tuple(held.value for held in Held),
     about="the stored state of a share partition (KIP-932)",
 )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
-from kshark.analysis.brokers import End
-from kshark.analysis.connections import Connection
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.releases import all_say
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import REPEATS
-from kshark.analysis.session_state import EndCause, SessionState
-from kshark.analysis.situation import ORDINARY, Situation, goes_on_from
+from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
+from kshark.analysis.session_state import EndCause
+from kshark.analysis.situation import ORDINARY, SessionEnd, Situation, goes_on_from
 from kshark.analysis.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, next_epoch
 
 #: Epochs that need a session.
@@ -140,8 +138,9 @@ def limited(now: Situation) -> Argument | None:
     return Argument(now.step.story, (now.step,), EXCHANGE, noted=True)
 
 
-def left_open(session: SessionState, connection: Connection, end: End) -> Argument | None:
+def left_open(now: SessionEnd) -> Argument | None:
     """The client closes the connection that opened the session, or had left the group before, without epoch -1."""
+    session, connection, end = now
     opening, last, leave = session.opening, session.last, session.leave
     if end.by != "client" or not session.is_open or opening is None or last is None or opening.connection is not connection:
         return None
@@ -165,7 +164,13 @@ SESSION_UNKNOWN: Final = Rule(
     number=25,
     code="SESSION_UNKNOWN",
     text="The broker holds no session for this member; the cause says what ended or prevented it.",
+    must="SHARE_SESSION_NOT_FOUND is answered where a session is asked for and there is none.",
+    advice="Open a new session: a ShareFetch with epoch 0 and without acknowledgements. What the member had acquired comes again. "
+    "The cause tells what took the old one.",
+    wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 122",
+    right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
     source="KIP-932; Kafka: ShareSessionCache",
+    tickets=("KAFKA-18198", "KAFKA-19015", "KAFKA-20330"),
     blame=("broker",),
     verdicts=NOTES_TOO,
     causes=(*ORDINARY, "never_opened", "broker_anomaly", "unknown"),
@@ -177,20 +182,11 @@ SESSION_UNKNOWN: Final = Rule(
         Check(never_opened, _IN_A_SESSION, _NOT_FOUND, order=190),
     ),
 )
-SESSION_NOT_CLOSED: Final = Rule(
-    number=40,
-    code="SESSION_NOT_CLOSED",
-    text="The connection closed, or the member left, with the session open.",
-    source="Kafka: ShareConsumeRequestManager",
-    blame=(),
-    verdicts=NOTES,
-    at="end",
-    machine=SESSION,
-)
 SESSIONS_FORGOTTEN: Final = Rule(
     number=None,
     code="SESSIONS_FORGOTTEN",
     text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no evidence any more.",
+    advice="Nothing in the client: capture fewer brokers at a time.",
     source="",
     blame=(),
     verdicts=NOTES,
@@ -203,45 +199,76 @@ ROWS: Final = (
         number=26,
         code="USE_AFTER_FINAL",
         text="The session was closed by epoch -1 and is used again.",
+        must="After epoch -1 the next request opens a new session.",
+        advice="Drop what still waits to be sent when the session is closed, or open a new one by epoch 0 first.",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 0 → 0",
         source="KIP-932",
         verdicts=(*EXPLAINS, *NOTES),
         causes=("final_epoch",),
         machine=SESSION,
-        checks=(Check(used_after_final, _IN_A_SESSION, _NOT_FOUND, order=120),),
+        checks=(Check(used_after_final, _IN_A_SESSION, _NOT_FOUND, AFTER_FINAL, order=120),),
     ),
     Rule(
         number=28,
         code="SESSION_KILLED_BY_OLD_CONNECTION",
         text="A session reopened on a new connection died when the old one closed.",
-        source="KAFKA-19950",
+        must="A session ends with the connection that opened it, and with no older one.",
+        advice="Upgrade the brokers to 4.2; until then open the new session when the old connection is closed. After the 122 open it "
+        "again.",
+        wrong="Kafka 4.1; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → 122; "
+        "on B: ShareFetch epoch 0 → 0",
+        right="Kafka 4.2; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → 0",
+        source="Kafka: ShareSessionCache",
+        tickets=("KAFKA-19950",),
         blame=("broker",),
         verdicts=NOTES_TOO,
         causes=("old_connection_closed",),
         machine=SESSION,
-        checks=(Check(killed_by_an_old_connection, _IN_A_SESSION, _NOT_FOUND, order=140),),
+        checks=(Check(killed_by_an_old_connection, _IN_A_SESSION, _NOT_FOUND, UNTOLD, order=140),),
     ),
     Rule(
         number=31,
         code="SESSION_LIMIT",
         text="The broker has no room for another share session.",
-        source="KAFKA-19231",
+        advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close sessions that "
+        "nobody uses.",
+        source="Kafka: ShareSessionCache",
+        tickets=("KAFKA-19231",),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
         checks=(Check(limited, replies=(LIMIT_REACHED,)),),
     ),
-    SESSION_NOT_CLOSED,
+    Rule(
+        number=40,
+        code="SESSION_NOT_CLOSED",
+        text="The connection closed, or the member left, with the session open.",
+        advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, not when their locks "
+        "run out.",
+        source="Kafka: ShareConsumeRequestManager",
+        tickets=("KAFKA-19015", "KAFKA-19159"),
+        blame=(),
+        verdicts=NOTES,
+        at="end",
+        machine=SESSION,
+        checks=(Check(left_open, trigger=LETS_GO, about=SessionEnd),),
+    ),
     Rule(
         number=45,
         code="DUPLICATE_PARTITION_ENTRY",
         text="A request lists the same partition twice.",
+        must="A request lists each partition once.",
+        advice="Put all batches of a partition into one entry: of two the first is lost in silence, and at epoch 0 the whole session is.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[0] → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[1] → 0",
         source="Kafka: SharePartitionManager",
         verdicts=NOTES_TOO,
         causes=("failed_reopen",),
         at="request",
         machine=SESSION,
         checks=(
-            Check(lost_in_a_failed_reopen, _IN_A_SESSION, _NOT_FOUND, order=130),
+            Check(lost_in_a_failed_reopen, _IN_A_SESSION, _NOT_FOUND, UNTOLD, order=130),
             Check(listed_twice, trigger=REPEATS),
         ),
     ),

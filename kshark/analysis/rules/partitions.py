@@ -1,16 +1,16 @@
-"""The partitions of a session. Rules 43, 44 and 47."""
+"""The partitions of a session, and whose they are. Rules 43, 44, 47, 90 and 91."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import STATE, Argument, Place
+from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.machines import SESSION
-from kshark.analysis.members import NotAssigned
+from kshark.analysis.members import NotAssigned, NotBack
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, FORGETS
+from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS
 from kshark.analysis.situation import Situation
-from kshark.analysis.steps import ACCEPTED, SUBSEQUENT
+from kshark.analysis.steps import ACCEPTED, INITIAL, SUBSEQUENT
 
 
 def phantom(now: Situation) -> Argument | None:
@@ -19,7 +19,7 @@ def phantom(now: Situation) -> Argument | None:
     if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
     member = now.session.member
-    for partition, _, _ in step.answer.acquired:
+    for partition, *_ in step.answer.acquired:
         brought = acknowledged_only.get(partition)
         if brought is None or partition in step.forgotten or any(listed.partition == partition for listed in step.listed):
             continue
@@ -61,13 +61,60 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
     return None
 
 
+def asked_for_anothers(now: Situation) -> Argument | None:
+    """A partition enters the session that the member's assignment has not.
+
+    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
+    assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
+    """
+    step, session, member = now.step, now.session, now.session.member
+    held = session.in_flight.partitions if step.kind is SUBSEQUENT else ()
+    told = member.told(step.packet)
+    if not step.is_fetch or held is None or told is None or not told.partitions:
+        return None
+    settled = now.before_here is not None and now.before_here.packet > told.packet
+    for partition in step.asked_for:
+        if partition in held or member.is_assigned(partition, step.packet) is not False:
+            continue
+        if settled or member.never_had(partition):
+            asked = f"{step.here} asked for partition {partition[1]} ({step.packets})"
+            text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
+            needs = EXCHANGE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
+            return Argument(text, (step,), needs, partition=partition)
+    return None
+
+
+def went_on_without_its_group(now: Situation) -> Argument | None:
+    """The member left its group, or was told that it is out, and goes on in its session. Said once.
+
+    A request on another connection may have crossed with the heartbeat: the second one is told of.
+    """
+    step, session = now.step, now.session
+    gone = session.departure(step)
+    if gone is None:
+        return None
+    before = session.strays if gone is session.departed else 0
+    here = gone.connection is step.connection
+    if before > 1 or (before == 0 and not here):
+        return None
+    needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step.packet), "hidden_traffic")
+    return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
+
+
 _ACCEPTED: Final = ((SUBSEQUENT,), (ACCEPTED,))
 ROWS: Final = (
     Rule(
         number=43,
         code="PHANTOM_SESSION_PARTITION",
         text="A partition listed only to acknowledge stays in the session, and its data keeps coming.",
+        must="A partition that is listed only to acknowledge its records is forgotten by the same request.",
+        advice="Name the partition under forgotten_topics_data too, where it is not the member's any more.",
+        wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget t[0] → 0; "
+        "ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
+        right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget t[0] → 0; "
+        "ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
+        tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
         checks=(Check(phantom, *_ACCEPTED, ACKNOWLEDGED_ONLY),),
@@ -76,6 +123,7 @@ ROWS: Final = (
         number=44,
         code="FORGET_UNKNOWN",
         text="A partition is forgotten that the session does not hold.",
+        advice="Forget a partition once, and only what was listed before.",
         source="Kafka: ShareSession.update",
         blame=(),
         verdicts=NOTES,
@@ -86,10 +134,38 @@ ROWS: Final = (
         number=47,
         code="UNRELEASED_ON_FORGET",
         text="A partition is forgotten while the member still holds records of it; they stay locked.",
+        advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same request.",
         source="Kafka: SharePartitionManager.releaseSession",
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
         checks=(Check(forgot_what_it_holds, *_ACCEPTED, FORGETS),),
+    ),
+    Rule(
+        number=90,
+        code="FETCH_UNASSIGNED_PARTITION",
+        text="A member asks for a partition that is not in its assignment; brokers serve it.",
+        must="A share session holds partitions of the member's assignment, and no others.",
+        advice="List what the last answer to ShareGroupHeartbeat assigned, and forget what it took away.",
+        wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; a is assigned t[0]",
+        right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; a is assigned t[0]",
+        source="Kafka: KafkaApis.handleShareFetchRequest asks for no assignment",
+        tickets=("KAFKA-20736",),
+        at="request",
+        machine=SESSION,
+        checks=(Check(asked_for_anothers, (INITIAL, SUBSEQUENT), (ACCEPTED,), ASSIGNED),),
+    ),
+    Rule(
+        number=91,
+        code="FETCH_BY_DEPARTED_MEMBER",
+        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve it.",
+        must="Who is not in the group joins it before the next request of a share session.",
+        advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
+        wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
+        right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
+        source="Kafka: KafkaApis.handleShareFetchRequest asks for no member",
+        at="request",
+        machine=SESSION,
+        checks=(Check(went_on_without_its_group, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),
     ),
 )

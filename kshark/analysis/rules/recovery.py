@@ -9,25 +9,21 @@ from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_REFUSAL
+from kshark.analysis.rules.triggers import AFTER_REFUSAL, TROUBLES
 from kshark.analysis.session_state import FLAPPING, LOOP
 from kshark.analysis.situation import Situation, goes_on_from
 from kshark.analysis.steps import (
     ACCEPTED,
     FAILED_LATER,
     INITIAL,
-    INVALID_EPOCH,
-    LIMIT_REACHED,
+    NEED_A_NEW_SESSION,
     REFUSALS,
-    SESSION_NOT_FOUND,
     SUBSEQUENT,
     Kind,
 )
 
 #: An opening that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
-#: Answers after which only an epoch 0 goes on.
-_NEED_A_NEW_SESSION: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED})
 
 
 def reopened(now: Situation) -> Argument | None:
@@ -53,7 +49,7 @@ def went_on(now: Situation) -> Argument | None:
     An epoch that goes on from the refused one shows it; any other may be that of a session opened where the capture does not see it.
     """
     step, before = now.step, now.before_here
-    if before is None or before.reply not in _NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
+    if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
     if before.kind is INITIAL and not before.opens:
         return None
@@ -81,6 +77,7 @@ ROWS: Final = (
         number=29,
         code="SESSION_REOPEN",
         text="Epoch 0 while a session is open; what the member had acquired stays locked.",
+        advice="Close a session by epoch -1 before the next is opened, or acknowledge what was acquired in it: that stays locked.",
         source="Kafka: SharePartitionManager",
         blame=(),
         verdicts=NOTES,
@@ -91,20 +88,27 @@ ROWS: Final = (
         number=30,
         code="SESSION_FLAPPING",
         text="Many sessions opened or refused within a minute.",
+        advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at DEBUG only.",
         source="Kafka: ShareSessionHandler",
+        tickets=("KAFKA-20720",),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
         checks=(
-            Check(flapping, (INITIAL,)),
-            Check(flapping, tuple(kind for kind in Kind if kind is not INITIAL), tuple(REFUSALS)),
+            Check(flapping, (INITIAL,), trigger=TROUBLES),
+            Check(flapping, tuple(kind for kind in Kind if kind is not INITIAL), tuple(REFUSALS), TROUBLES),
         ),
     ),
     Rule(
         number=38,
         code="NO_RECOVERY",
         text="After 122, 123 or 133 the client went on instead of opening a new session.",
+        must="After 122, 123 or 133 the next request is a ShareFetch with epoch 0.",
+        advice="Drop the session on these errors and open a new one. What was to be acknowledged is lost: the records come again.",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
+        tickets=("KAFKA-18164",),
         at="request",
         machine=SESSION,
         checks=(Check(went_on, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
@@ -113,6 +117,10 @@ ROWS: Final = (
         number=39,
         code="REOPEN_HOT_LOOP",
         text="Sessions are opened one after the other without a pause.",
+        must="Before a session is opened once more the client pauses (retry.backoff.ms, 100).",
+        advice="Pause before a session is opened again, each time longer.",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0",
+        right="ShareFetch epoch 0 → 0; 100 ms later; ShareFetch epoch 0 → 0; 200 ms later; ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionHandler",
         at="request",
         machine=SESSION,

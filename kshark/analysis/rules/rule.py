@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from kshark.analysis.argument import Argument
+from kshark.analysis.heartbeats import HeartbeatReply
 from kshark.analysis.machines import Machine
 from kshark.analysis.rules.triggers import ALWAYS, Trigger
 from kshark.analysis.steps import Kind, Reply
 from kshark.anomaly import Blame
+from kshark.conditions import ALWAYS as EVERY
 from kshark.conditions import Condition
 
 Verdict = Literal["violation", "unknown", "note"]
 #: Where a finding stands: at the request that breaks the rule, at the answer that shows it (what explains a refusal always does), or where
-#: the client let go of its session: at its FIN, or the heartbeat by which it left.
+#: the client let go of its session: at its FIN, or the heartbeat by which it left. What is odd stands where it was seen, or at the
+#: connection's end, if only that tells what it means.
 At = Literal["request", "answer", "end"]
 KINDS: Final = tuple(Kind)
 REPLIES: Final = tuple(Reply)
@@ -25,30 +28,41 @@ NOTES_TOO: Final[tuple[Verdict, ...]] = ("violation", "unknown", "note")
 NOTES: Final[tuple[Verdict, ...]] = ("note",)
 #: What one comes to that explains a refusal: what the capture cannot prove is no explanation, and the refusal stays unexplained.
 EXPLAINS: Final[tuple[Verdict, ...]] = ("violation",)
+#: What one comes to of which nearly every capture could say that it is not known.
+PROVED: Final = EXPLAINS
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """A function that looks at a machine's step and says what is wrong, or nothing.
 
-    `kinds`, `replies`: the steps of a session machine that it is about; it is called where `trigger` holds.
-    `order`: its place among those that explain a refusal (122 or 123): the first one proved gives the refusal its one cause.
+    `kinds`, `replies`: the steps of a session, or heartbeats, that it is about; it is called where `trigger` holds.
+    `order`: its place among those that explain a refusal: the first one proved gives the refusal its one cause.
+    `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of requests to share
+    coordinators those that it is about, where not all.
     """
 
     look: Callable[[Any], Argument | None]
     kinds: Collection[Kind] = KINDS
-    replies: Collection[Reply] = REPLIES
+    replies: Collection[Reply | HeartbeatReply] = REPLIES
     trigger: Trigger = ALWAYS
     order: int | None = None
+    machine: Machine | None = None
+    about: type = object
+    apis: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One rule of the catalogue.
 
-    What it looks at is either one exchange: the requests of `apis` for which `when` holds, and whose answer `answer` holds for, if given;
-    or the steps of `machine`, with `checks`. `blame` are the parties that it may accuse, the likeliest first; `verdicts` all that it can
-    come to; `causes` all that its findings may name.
+    What it looks at is one exchange: of the requests of `apis` that it is about (`given`) those for which `when` holds, and whose answer
+    `answer` holds for, if there is one; or the steps of `machine`, with `checks`; or what is odd about bytes, the codes of `weird`
+    (kshark.anomaly), with `checks` too. `blame` are the parties that it may accuse, the likeliest first; `verdicts` all that it can come
+    to; `causes` all that its findings may name (kshark.analysis.rules.causes).
+
+    For people: `must` is what has to be so, `advice` what a client should do where it is not, in sentences; `wrong` and `right` are
+    exchanges that break the rule and keep it, with `; ` between them (README.md says how they are written); `tickets` what is known of it.
     """
 
     number: int | None
@@ -62,14 +76,28 @@ class Rule:
     machine: Machine | None = None
     checks: tuple[Check, ...] = ()
     apis: tuple[int, ...] = ()
+    given: Condition = EVERY
     when: Condition | None = None
     answer: Condition | None = None
+    weird: tuple[str, ...] = ()
+    #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so on; 0: each time.
+    rationed: int = 0
     #: What the exchange shows, in a few words for the argument's sentence.
     told: str = ""
+    must: str = ""
+    advice: str = ""
+    wrong: str = ""
+    right: str = ""
+    tickets: tuple[str, ...] = ()
 
     @property
     def accuses(self) -> bool:
         return "violation" in self.verdicts
+
+    @property
+    def broken_by(self) -> Condition | None:
+        """The requests that break it."""
+        return self.when if self.when is None or self.given is EVERY else self.given & self.when
 
 
 class Checked(NamedTuple):
@@ -77,3 +105,9 @@ class Checked(NamedTuple):
 
     rule: Rule
     check: Check
+
+    @property
+    def situation(self) -> str:
+        """What it looks at: steps of its machine, or one of several situations of that."""
+        machine = self.check.machine or self.rule.machine
+        return self.check.about.__name__ if self.check.about is not object else "" if machine is None else machine.name

@@ -9,17 +9,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kshark.analysis.rules import premises
+
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """`sql` is an expression over the columns of spark_analysis.screen; `python` one over `session` (its state before the step) and `step`.
 
-    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.fast_path).
+    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.fast_path). `premise`: whether a situation puts its
+    rules to the test (kshark.analysis.coverage); None: each one does.
     """
 
     name: str
-    sql: str = field(repr=False)
+    sql: str = field(repr=False, default="false")
     python: str = field(repr=False, default="")
+    premise: Callable[[Any], object] | None = field(repr=False, default=None)
 
 
 def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:
@@ -32,15 +36,44 @@ def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:
 #: Every step.
 ALWAYS: Final = Trigger("always", "true", "True")
 #: Steps whose epoch was not the one due.
-NOT_DUE: Final = Trigger("not due", "false")
+NOT_DUE: Final = Trigger("not due")
 #: The step behind a refusal.
-AFTER_REFUSAL: Final = Trigger("after a refusal", "false")
-ELSEWHERE: Final = Trigger("on another connection", "elsewhere")
+AFTER_REFUSAL: Final = Trigger("after a refusal", premise=premises.after_refusal)
+ELSEWHERE: Final = Trigger("on another connection", "elsewhere", premise=premises.not_crossed_yet)
 OVERLAPS: Final = Trigger("while another request is open", "elsewhere")
-FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten")
-REPEATS: Final = Trigger("lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)")
+FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", premises.forgets)
+REPEATS: Final = Trigger("lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several)
+#: Members that have heartbeats pass no screen of Spark.
+DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
+ASSIGNED: Final = Trigger(
+    "asks for partitions, and knows which are its own",
+    "false",
+    "(step.listed and session.member.assignments and step.asked_for)",
+    premises.asks_for_partitions,
+)
 ACKNOWLEDGED_ONLY: Final = Trigger(
     "holds partitions that were listed to acknowledge alone",
     "acknowledges_alone",
     "session.in_flight.acknowledged_only",
+    premises.holds_acknowledged_only,
 )
+# Of refusals, and of steps of other machines, no step of the fast path is one.
+AFTER_ERROR: Final = Trigger("after a request that did not reach the session", premise=premises.after_error)
+AFTER_FINAL: Final = Trigger("after the session was closed", premise=premises.after_final)
+AFTER_LAST_EPOCH: Final = Trigger("after the highest epoch", premise=premises.after_last_epoch)
+LETS_GO: Final = Trigger("the client ends the connection that opened the session", premise=premises.lets_go)
+TROUBLES: Final = Trigger("opens, or is refused, and nothing was said of that of late", premise=premises.troubles)
+OTHER_API: Final = Trigger("a fetch after an acknowledgement, or the other way round", premise=premises.of_other_api)
+TAKEN: Final = Trigger("acknowledgements were taken", premise=premises.taken)
+STORED: Final = Trigger("acknowledgements were taken, and what their leader stores is seen", premise=premises.stored)
+LIMITED: Final = Trigger("takes so many records at most", premise=premises.takes_at_most)
+RENEWS: Final = Trigger("renews locks", premise=premises.renews)
+FIRST_WRITE: Final = Trigger("the first that a leader stores", premise=premises.stores_first)
+NOT_LATE_YET: Final = Trigger("not late, or for the first time", premise=premises.not_late_yet)
+GIVEN_NEWER: Final = Trigger("after a newer member epoch was given", premise=premises.given_newer)
+TOLD_OUT: Final = Trigger("after a member was told that it is out", premise=premises.told_out)
+JOINS_AGAIN: Final = Trigger("joins again", premise=premises.joins_again)
+TELLS_TOPICS: Final = Trigger("tells its topics", premise=premises.tells_topics)
+SETTLES: Final = Trigger("has had its assignment long enough", premise=premises.settles)
+#: What is accepted does not tell that it might have been refused for that.
+UNTOLD: Final = Trigger("not told by what is accepted", premise=premises.untold)

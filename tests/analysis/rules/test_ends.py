@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.talks import broker_closes, caused, codes, left, opened
+from tests.analysis.talks import broker_closes, caused, codes, left, opened, unchanged
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Asked, Conversation, Member, findings, note, unknown
 
 
@@ -200,7 +200,7 @@ def test_a_member_may_have_opened_one_where_bytes_are_missing() -> None:
     talk = Conversation()
     a, b = talk.member("a"), talk.connection()
     other = Member(b, "g", "b" * 22)
-    missing, _ = other.heartbeat(1).answered(), other.heartbeat(1).answered()
+    missing, _ = unchanged(other), unchanged(other)
     asked = a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     (found,) = findings(talk.without_packets(missing.packets))
     assert (found.unknown_because, found.packet) == ("gap", asked.packet)

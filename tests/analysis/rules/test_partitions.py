@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from tests.analysis.rules.promises.partitions import phantom
-from tests.analysis.talks import assigned, codes, handed, opened, unchanged
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Conversation, findings, note
+import pytest
+
+from kshark import limits
+from tests.analysis.rules.promises.partitions import gone_on, phantom
+from tests.analysis.talks import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, assigned, codes, handed, left, opened, unchanged
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Conversation, Member, Thinned, findings, note
 
 
 def test_the_partition_is_named() -> None:
     talk = Conversation()
     a = talk.member("a")
-    assigned(a, 0)
-    phantom(a)
+    phantom(a, 0)
     unchanged(a)
     a.share_fetch(5, forget=[7]).answered()
     assert [(it.code, it.topic_id, it.partition) for it in findings(talk)] == [
@@ -119,3 +121,218 @@ def test_what_is_refused_forgets_nothing() -> None:
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
     a.share_fetch(5, forget=[0, 7]).answered(INVALID_SHARE_SESSION_EPOCH)
     assert codes(talk) == [("EPOCH_SKIP_AHEAD", "violation")]
+
+
+# -- partitions of others
+
+
+def unassigned(talk: Conversation | Thinned) -> list[tuple[str, int | None]]:
+    """What is said of partitions that are not the member's: verdict and partition."""
+    return [(it.verdict, it.partition) for it in findings(talk) if it.code == "FETCH_UNASSIGNED_PARTITION"]
+
+
+def taken_away(*before: int) -> tuple[Conversation, Member]:
+    """A member that is assigned these and 0, of which 0 alone is left to it."""
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0, *before)
+    a.share_fetch(0, [0]).answered()
+    assignment = {"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]}
+    a.heartbeat(1).given(2, assignment=assignment)
+    return talk, a
+
+
+def still_two(a: Member) -> None:
+    a.heartbeat(2).given(2)
+
+
+def test_a_partition_that_was_just_taken_away_may_be_asked_for_once() -> None:
+    talk, a = taken_away(1)
+    a.share_fetch(1, [1]).answered()
+    still_two(a)
+    assert unassigned(talk) == []
+
+
+def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers() -> None:
+    talk, a = taken_away(1)
+    a.share_fetch(1).answered()
+    a.share_fetch(2, [1]).answered()
+    still_two(a)
+    assert unassigned(talk) == [("violation", 1)]
+
+
+def test_a_partition_that_never_was_the_members_is_anothers_at_once() -> None:
+    talk, a = taken_away()
+    a.share_fetch(1, [1]).answered()
+    still_two(a)
+    assert unassigned(talk) == [("violation", 1)]
+
+
+def test_of_a_member_whose_join_was_not_seen_it_may_have_been_before() -> None:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    assigned(a, 0)
+    a.share_fetch(0, [1]).answered()
+    unchanged(a)
+    assert unassigned(talk) == []
+
+
+def test_what_enters_the_session_is_said_once() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    a.share_fetch(0, [0]).answered()
+    a.share_fetch(1, [1]).answered()
+    a.share_fetch(2, [1]).answered()
+    unchanged(a)
+    assert unassigned(talk) == [("violation", 1)]
+
+
+def test_what_is_acknowledged_or_forgotten_at_once_is_not_asked_for() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    a.share_fetch(0, [0]).answered()
+    a.share_fetch(1, [1], acks=[(0, 4, 2)], forget=[1]).answered()
+    a.share_fetch(2, [2], forget=[2]).answered()
+    unchanged(a)
+    assert unassigned(talk) == []
+
+
+def test_an_assignment_that_was_missed_may_have_had_it() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    assignment = {"topic_partitions": [{"topic_id": TOPIC, "partitions": [0, 1]}]}
+    missed = a.heartbeat(1).given(2, assignment=assignment)
+    a.share_fetch(0, [0, 1]).answered()
+    still_two(a)
+    assert unassigned(talk) == []
+    for packet in missed.all_packets:
+        assert unassigned(talk.without_packets([packet])) in ([], [("unknown", 1)])
+    assert unassigned(talk.without_packets(missed.all_packets)) == [("unknown", 1)]
+
+
+def test_of_what_waits_for_a_proof_no_more_is_held_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WAITING_VERDICTS", 1)
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1, [2]).answered()
+    unchanged(a)
+    assert unassigned(talk) == [("violation", 1), ("unknown", 2)]
+
+
+def test_nothing_is_said_of_a_member_that_was_told_nothing() -> None:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    a.share_fetch(0, [1]).answered()
+    assert unassigned(talk) == []
+
+
+# -- members that are gone
+
+
+def departed(talk: Conversation | Thinned) -> list[str]:
+    """The verdicts on members that went on without their group."""
+    return [verdict for code, verdict in codes(talk) if code == "FETCH_BY_DEPARTED_MEMBER"]
+
+
+def test_whoever_joins_later_was_gone_until_then() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    gone_on(a)
+    a.join()
+    assert departed(talk) == ["violation"]
+
+
+def test_whoever_has_an_epoch_later_had_joined() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    gone_on(a)
+    a.heartbeat(7).given(7)
+    assert departed(talk) == ["unknown"]
+
+
+def test_whoever_is_told_again_that_it_is_out_was_out() -> None:
+    for error, verdict in ((UNKNOWN_MEMBER_ID, "violation"), (FENCED_MEMBER_EPOCH, "unknown")):
+        talk = Conversation()
+        a = talk.member("a")
+        gone_on(a)
+        a.heartbeat(1).answered(error)
+        assert departed(talk) == [verdict]
+
+
+def test_a_fetch_that_crosses_with_the_leave_is_nobodys_fault() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    fetching = a.on(talk.connection())
+    fetching.share_fetch(0, [0]).answered()
+    leaving = a.heartbeat(-1)
+    open_still = fetching.share_fetch(1)
+    leaving.given(-1)
+    open_still.answered()
+    fetching.share_fetch(2).answered()
+    a.join()
+    assert departed(talk) == []
+
+
+def test_a_session_is_closed_by_whoever_left() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    left(a)
+    a.share_acknowledge(-1).answered()
+    assert departed(talk) == []
+
+
+def test_whoever_joined_again_is_in_it() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    left(a)
+    a.join()
+    a.share_fetch(1).answered()
+    assert departed(talk) == []
+
+
+def test_whoever_was_put_out_goes_on() -> None:
+    for error in (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID):
+        talk = Conversation()
+        a = opened(talk)
+        a.heartbeat(1).answered(error)
+        a.share_fetch(1).answered()
+        a.share_fetch(2).answered()
+        assert departed(talk) == ["violation"]
+
+
+def test_whoever_was_put_out_gives_back_what_it_holds() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
+    a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    a.share_acknowledge(1, [(0, 4, 2)]).answered()
+    a.share_fetch(2, [0], acks=[(5, 9, 2)]).answered()
+    a.share_fetch(3, forget=[0]).answered()
+    assert departed(talk) == []
+
+
+def test_a_heartbeat_that_was_missed_may_have_been_a_join() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    left(a)
+    a.join()
+    a.share_fetch(1).answered()
+    at = len(talk.exchanges) - 2
+    assert departed(talk.without_exchange(at)) in ([], ["unknown"])
+    assert departed(talk.without_packets([talk.exchanges[at].sent])) in ([], ["unknown"])
+
+
+def test_each_departure_is_said_once() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for epoch in (1, 3):
+        left(a)
+        a.share_fetch(epoch).answered()
+        a.share_fetch(epoch + 1).answered()
+        a.join()
+    assert departed(talk) == ["violation"] * 2

@@ -7,21 +7,40 @@ from collections.abc import Callable
 import pytest
 
 from kshark.analysis import RULES
-from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, FORGETS, REPEATS, Trigger, compiled
+from kshark.analysis.heartbeats import Beat
+from kshark.analysis.members import Assignment
+from kshark.analysis.rules import BOOK
+from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, REPEATS, Trigger, compiled
 from kshark.analysis.session_state import SessionState
 from kshark.analysis.steps import Listed, Step
-from tests.analysis.plain import session, step
+from kshark.api_keys import SHARE_GROUP_HEARTBEAT
+from tests.analysis.plain import connection, session, step
 from tests.shared import ROOT
 
 ONE, TWO = Listed(("t", 1), ()), Listed(("t", 2), ())
 TRIGGERS = list(dict.fromkeys(check.trigger for rule in RULES for check in rule.checks))
 PLAIN = step(1)
+LEAVE = Beat(connection(), 76, "ShareGroupHeartbeat", 1, 5, 0, 1, "c", "g", "a", -1)
 
 
 def holding() -> SessionState:
     """A session that holds a partition which was listed to acknowledge alone."""
     state = session(1)
     state.in_flight.acknowledged_only[ONE.partition] = PLAIN
+    return state
+
+
+def of_one_that_was_told() -> SessionState:
+    """A session whose member has an assignment."""
+    state = session(1)
+    state.member.assignments.append(Assignment(1, frozenset()))
+    return state
+
+
+def of_one_that_left() -> SessionState:
+    """A session whose member left its group."""
+    state = session(1)
+    state.member.departure = LEAVE
     return state
 
 
@@ -37,6 +56,11 @@ def holding() -> SessionState:
         (REPEATS, session, step(1, listed=[ONE, TWO, ONE]), True),
         (ACKNOWLEDGED_ONLY, session, PLAIN, False),
         (ACKNOWLEDGED_ONLY, holding, PLAIN, True),
+        (ASSIGNED, session, step(1, listed=[ONE]), False),
+        (ASSIGNED, of_one_that_was_told, PLAIN, False),
+        (ASSIGNED, of_one_that_was_told, step(1, listed=[ONE]), True),
+        (DEPARTED, session, PLAIN, False),
+        (DEPARTED, of_one_that_left, PLAIN, True),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -60,5 +84,6 @@ def test_sparks_words_are_columns_of_its_screen(trigger: Trigger) -> None:
 
 
 def test_what_takes_the_exact_path_passes_no_screen() -> None:
-    """Where Python looks, Spark has to as well."""
-    assert [each.name for each in TRIGGERS if each.python and each.sql == "false"] == []
+    """Where Python looks, Spark has to as well; a member that has heartbeats passes none."""
+    assert [each for each in TRIGGERS if each.python and each.sql == "false"] == [ASSIGNED, DEPARTED]
+    assert SHARE_GROUP_HEARTBEAT in BOOK.visited

@@ -15,26 +15,81 @@ import msgspec
 
 from kshark import limits
 from kshark.model import Finding
-from tests.analysis.rules.promises import connections, ends, epochs, partitions, recovery, requests
+from tests.analysis.rules.promises import (
+    acknowledgements,
+    answers,
+    connections,
+    deliveries,
+    ends,
+    epochs,
+    fetching,
+    last_deliveries,
+    locks,
+    membership,
+    partitions,
+    persisted,
+    persister,
+    record_batches,
+    recovery,
+    redelivery,
+    requests,
+    sasl,
+    stored,
+    versions,
+    wire,
+)
 from tests.analysis.rules.promises.promise import PROMISES, ROOM, Promise
-from tests.conversation import Conversation, findings
+from tests.conversation import Conversation, everything, findings
 from tests.golden.writer import paragraph
 
 SAID: Final = Path(__file__).with_name("said.txt")
 
 
-def said_of(talk: Conversation, *, exact: bool = False) -> list[Finding]:
-    with patch.object(limits, "SESSIONS", ROOM):
-        return findings(talk, exact=exact)
+#: Promises about bytes: of all others what is only noted of these is no part.
+_OF_BYTES: Final = {module.__name__ for module in (answers, record_batches, sasl, versions, wire)}
+
+
+def said_of(promise: Promise, talk: Conversation, *, exact: bool = False) -> list[Finding]:
+    """All that is said of a promise's conversation."""
+    said = everything if promise.__module__ in _OF_BYTES else findings
+    with patch.object(limits, "SESSIONS", ROOM), patch.object(limits, "SHARE_PARTITIONS", ROOM):
+        return said(talk, exact=exact)
 
 
 def sentences() -> Iterator[str]:
     """What, why and on what evidence, of each promise."""
     for promise in PROMISES:
         yield promise.__name__.replace("_", " ")
-        for finding in said_of(promise()[0]):
+        for finding in said_of(promise, promise()[0]):
             yield from islice(paragraph(msgspec.to_builtins(finding)), 3)
         yield ""
 
 
-__all__ = ["PROMISES", "SAID", "Promise", "connections", "ends", "epochs", "partitions", "recovery", "requests", "said_of", "sentences"]
+__all__ = [
+    "PROMISES",
+    "SAID",
+    "Promise",
+    "acknowledgements",
+    "answers",
+    "connections",
+    "deliveries",
+    "ends",
+    "epochs",
+    "fetching",
+    "last_deliveries",
+    "locks",
+    "membership",
+    "partitions",
+    "persisted",
+    "persister",
+    "record_batches",
+    "recovery",
+    "redelivery",
+    "requests",
+    "said_of",
+    "sasl",
+    "sentences",
+    "stored",
+    "versions",
+    "wire",
+]

@@ -104,9 +104,12 @@ def a_broker_refuses_epochs_that_fit_every_state() -> Said:
 def a_request_refused_before_the_session_is_counted() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(2, version=2, is_renew_ack=True).answered(INVALID_REQUEST)
+    early = a.share_fetch(2, version=2, is_renew_ack=True).answered(INVALID_REQUEST)
     late = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
-    return talk, [violation("ADVANCED_AFTER_ERROR", late, blame="client", cause="skip_after_error")]
+    return talk, [
+        violation("RENEW_FLAG_MISUSE", early, blame="client"),
+        violation("ADVANCED_AFTER_ERROR", late, blame="client", cause="skip_after_error"),
+    ]
 
 
 @promise

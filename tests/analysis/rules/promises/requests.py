@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import INVALID_REQUEST, opened, stranger
+from tests.analysis.talks import INVALID_REQUEST, handed, opened, stranger
 from tests.conversation import Conversation, Member, unknown, violation
 
 
@@ -40,8 +40,11 @@ def a_member_id_is_too_long() -> Said:
     talk = Conversation()
     a = talk.member("a")
     long = Member(a.connection, "g", "x" * 37)
-    asked = [long.share_fetch(0).answered(INVALID_REQUEST), long.heartbeat(0).answered(INVALID_REQUEST)]
-    return talk, [violation("MEMBER_ID_INVALID", wrong, blame="client") for wrong in asked]
+    fetch, heartbeat = long.share_fetch(0).answered(INVALID_REQUEST), long.heartbeat(0).answered(INVALID_REQUEST)
+    return talk, [
+        violation("MEMBER_ID_INVALID", fetch, blame="client"),
+        violation("MEMBER_ID_INVALID", heartbeat, blame="client", cause="invalid_member_id"),
+    ]
 
 
 @promise
@@ -49,3 +52,37 @@ def a_member_id_may_be_too_long() -> Said:
     talk = Conversation()
     wrong = Member(stranger(talk).connection, "g", "x" * 37).share_fetch(0).answered(INVALID_REQUEST)
     return talk, [unknown("MEMBER_ID_INVALID", wrong, because="resync")]
+
+
+#: What a fetch asks for that only renews locks.
+NOTHING = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "share_acquire_mode": 0, "is_renew_ack": True, "version": 2}
+RENEW = 4
+
+
+@promise
+def a_renewal_asks_for_records_too() -> Said:
+    talk = Conversation()
+    asked = {**NOTHING, "max_records": 500}
+    wrong = opened(talk).share_fetch(1, [0], acks=[(0, 4, RENEW)], **asked).answered(INVALID_REQUEST)  # type: ignore[arg-type]
+    return talk, [violation("RENEW_FLAG_MISUSE", wrong, blame="client")]
+
+
+@promise
+def a_renewal_may_renew_nothing() -> Said:
+    talk = Conversation()
+    wrong = stranger(talk).share_fetch(1, [0], **NOTHING).answered()  # type: ignore[arg-type]
+    return talk, [unknown("RENEW_FLAG_MISUSE", wrong, because="resync")]
+
+
+@promise
+def a_renewal_is_handed_records() -> Said:
+    talk = Conversation()
+    wrong = opened(talk).share_fetch(1, [0], acks=[(0, 4, RENEW)], **NOTHING)  # type: ignore[arg-type]
+    return talk, [violation("RECORDS_ON_RENEW", wrong.answered(responses=handed((0, 5, 9))), blame="broker")]
+
+
+@promise
+def a_renewal_may_be_handed_records() -> Said:
+    talk = Conversation()
+    wrong = stranger(talk).share_fetch(1, [0], acks=[(0, 4, RENEW)], **NOTHING)  # type: ignore[arg-type]
+    return talk, [unknown("RECORDS_ON_RENEW", wrong.answered(responses=handed((0, 5, 9))), because="resync")]

@@ -1,0 +1,143 @@
+"""Rules of what is odd about bytes: messages and events that carry codes which rows name, judged when all that they tell is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from kshark import limits
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.clock import Clock
+from kshark.analysis.connections import Connection
+from kshark.analysis.holes import Hole
+from kshark.analysis.judge import Judgement
+from kshark.analysis.oddity import Oddity
+from kshark.analysis.reading import call_of, doubt_by
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.rule import Rule
+from kshark.analysis.steps import Call, Sighting
+from kshark.analysis.verdict import Verdict, judged
+from kshark.anomaly import CATALOGUE, Blame
+from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
+
+_SENDER: Final[dict[str, Blame]] = {"request": "client", "response": "broker"}
+
+
+class Oddities:
+    """Looks at what carries one of `codes`. What only the end of a connection tells waits for that."""
+
+    def __init__(self, book: RuleBook, clock: Clock) -> None:
+        self._book, self._clock = book, clock
+        self.codes: Final = book.weirds.keys()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._book, self._clock)
+
+    def exchange(self, exchange: Exchange, connection: Connection | None) -> Sequence[Verdict]:
+        """An exchange one of whose messages has codes."""
+        if connection is None:
+            return ()
+        request, response = exchange.request, exchange.response
+        said: list[Verdict] = []
+        if request is not None and request.weird is not UNSET:
+            said += self._message(request, call_of(request, None, connection), connection)
+        if response is not None and response.weird is not UNSET:
+            call = _alone(response, connection) if request is None else call_of(request, response, connection)
+            said += self._message(response, call, connection)
+        return said
+
+    def frame(self, message: Message, connection: Connection | None) -> Sequence[Verdict]:
+        """A message of which nothing is known but its place and size."""
+        if connection is None or message.weird is UNSET:
+            return ()
+        return [*self._message(message, _alone(message, connection), connection)]
+
+    def event(self, weird: Weird, connection: Connection | None) -> Sequence[Verdict]:
+        """Something odd that is no message's."""
+        if connection is None:
+            return ()
+        rule, flow, packet = self._book.weirds[weird.code], connection.flow, weird.packet
+        if rule.at == "end" and weird.first_packet is not None:
+            packet = weird.first_packet
+        seen = Witness(flow.id, None, None, None, packet, "bytes")
+        if weird.stage == "exchange":
+            seen = Witness(flow.id, weird.correlation_id, packet, None)
+        elif rule.at != "end":  # what follows was found by searching
+            for holes in (connection.holes, connection.gaps):
+                holes.add(Hole(packet, packet + 1, "resync"))
+        sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
+        call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
+        return _said(Oddity(rule, connection, sender, call, weird.detail, times=weird.times))
+
+    def ended(self, connection: Connection, closed: Closed) -> Sequence[Verdict]:
+        """What waited for the end of a connection."""
+        waiting, connection.odd = connection.odd, []
+        said: list[Verdict] = []
+        for odd in waiting:
+            odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
+            said += [judged(odd.rule, argument) for argument in _arguments(odd)]
+        gap, rule = connection.first_gap, self._book.weirds.get("STREAM_GAP")
+        if gap is not None and rule is not None and connection.flow.service == "kafka":
+            said.append(_incomplete(rule, connection, gap))
+        return said
+
+    def _message(self, message: Message, call: Call, connection: Connection) -> Iterator[Verdict]:
+        codes = [] if message.weird is UNSET else message.weird
+        call.any_doubt = None  # what is odd is no doubt about itself
+        for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
+            if CATALOGUE[rule.weird[0]].group == "exchange":
+                doubt = "resync" if "RESYNC" in codes else None
+            else:
+                doubt = doubt_by(code for code in codes if code not in rule.weird) or (call.doubt if message.kind == "response" else None)
+            yield from _said(Oddity(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt))
+
+
+def _said(odd: Oddity) -> Sequence[Verdict]:
+    """What is said of it now; what rests on the whole connection waits for its end, when all holes are known."""
+    arguments = [] if odd.rule.at == "end" else _arguments(odd)
+    if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
+        return [judged(odd.rule, argument) for argument in arguments]
+    waiting = odd.connection.odd
+    if len(waiting) < limits.WEIRDS_PER_FLOW:
+        waiting.append(odd)
+    elif (last := next((other for other in reversed(waiting) if other.rule is odd.rule), None)) is not None:
+        last.times += odd.times  # stands for all behind it
+    return ()
+
+
+def _arguments(odd: Oddity) -> list[Argument]:
+    return [argument for check in odd.rule.checks if (argument := check.look(odd)) is not None]
+
+
+def _incomplete(rule: Rule, connection: Connection, gap: Gap) -> Verdict:
+    """Said once a connection, with its first hole."""
+    flow = connection.flow
+    by = "client" if flow.ends[gap.side] == flow.client else "broker"
+    size = "bytes" if gap.size < 0 else f"{gap.size} bytes"
+    more = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
+    text = f"{size} from the {by} are missing between packets {gap.first_packet} and {gap.last_packet} ({gap.reason}){more}"
+    call = _sighting(connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap"))
+    return Verdict(rule, Argument(text, (call,), EXCHANGE), Judgement("note"))
+
+
+def _detail(rule: Rule, message: Message) -> str:
+    """Of what was seen, what the rule is about."""
+    if message.detail is UNSET:
+        return "too short for a header" if message.correlation_id is UNSET else ""
+    parts = (part for part in message.detail.split("; ") if part.startswith(rule.weird))
+    return "; ".join(part.removeprefix(rule.code).lstrip(": ") for part in parts)
+
+
+def _alone(message: Message, connection: Connection) -> Sighting:
+    """A message that belongs to no exchange."""
+    flow, correlation_id = connection.flow.id, message.correlation_id
+    known = correlation_id if isinstance(correlation_id, int) else None
+    what = f"a frame of {message.size} bytes" if known is None else f"an answer with correlation id {known}"
+    places = (message.packet, None) if message.kind == "request" else (None, message.packet)
+    return _sighting(connection, message.packet, message.time_ns, known, what, Witness(flow, known, *places))
+
+
+def _sighting(connection: Connection, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness) -> Sighting:
+    return Sighting(connection, 0, what, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True)

@@ -1,0 +1,387 @@
+"""Why acknowledgements were refused, and what was wrong with some that were taken. Rules 56 to 59, 63, 65, 70 and 71."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
+from kshark.analysis.record_situation import Acknowledging
+from kshark.analysis.records_in_flight import Hold, Piece, Record
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
+from kshark.analysis.rules.triggers import RENEWS, TAKEN
+from kshark.analysis.steps import Step
+
+_INVALID_REQUEST: Final = 42
+_INVALID_RECORD_STATE: Final = 121
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+#: Behind these a record is done with by its member's own word.
+_DONE: Final = frozenset({"accepted", "rejected", "gap"})
+_NOT_LEADER: Final = frozenset({3, 6, 74})
+_UNKNOWN_TOPIC_ID: Final = 100
+#: Ranges that a sentence names one by one.
+_NAMED: Final = 8
+
+
+# -- records that are not the member's
+
+
+def renewal_refused(now: Acknowledging) -> Argument | None:
+    """Locks that could not be renewed: they had run out, or never were; or the group may not renew (share.renew.acknowledge.enable)."""
+    if now.error not in (_INVALID_REQUEST, _INVALID_RECORD_STATE):
+        return None
+    if all(run.type != RENEW for run in now.runs):
+        return None
+    held = [piece for piece in now.pieces if all(one.is_held_by(now.step.member_id) for one in piece.value)]
+    if held and len(held) == len(now.pieces) and not now.missing:
+        one = held[0]
+        text = f"the member still held {told(one.first, one.last)}, so the group does not let its members renew"
+        return refusal(now, text, "renew_disabled", (one.first, one.last), _holds(one), noted=True)
+    if any(run.type != RENEW for run in now.runs):
+        return None
+    late = _late(now)
+    if late is not None:
+        return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
+    if now.error == _INVALID_REQUEST:
+        return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent)
+    return None
+
+
+def beyond_the_end(now: Acknowledging) -> Argument | None:
+    """Offsets past the last one that was acquired; the batches themselves are well-formed."""
+    if now.error != _INVALID_REQUEST or now.fault is not None:
+        return None
+    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent)
+
+
+def after_the_lock(now: Acknowledging) -> Argument | None:
+    """The lock had run out before the acknowledgement came."""
+    late = _late(now) if now.error == _INVALID_RECORD_STATE else None
+    if late is None:
+        return None
+    return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
+
+
+def not_owned(now: Acknowledging) -> Argument | None:
+    """Records that another member has acquired."""
+    if now.error != _INVALID_RECORD_STATE:
+        return None
+    for piece in now.pieces:
+        owner = piece.value[0].hold
+        if owner is None or not all(_is_of_another(one, now.step) for one in piece.value):
+            continue
+        text = (
+            f"{told(piece.first, piece.last)} was acquired by member {owner.step.member_id} with {owner.step.here} ({owner.step.packets})"
+        )
+        because = None if now.is_all_seen else now.share_partition.doubt[1]  # they may have been the member's before
+        return refusal(now, text, "not_owner", (piece.first, piece.last), (owner.step,), because=because)
+    return None
+
+
+def twice(now: Acknowledging) -> Argument | None:
+    """Records that the member has acknowledged before."""
+    if now.error not in (_INVALID_RECORD_STATE, 0):
+        return None
+    for piece in now.pieces:
+        record, before = piece.value[0], piece.value[0].by
+        if before is None or len(piece.value) != 1 or record.how not in _DONE or before.member_id != now.step.member_id:
+            continue
+        if record.hold is None:  # nobody was seen to acquire it: the broker may have passed over the first one, too
+            continue
+        if before.end >= now.step.packet:
+            continue
+        text = f"{before.here} had {record.how} {told(piece.first, piece.last)} already ({before.packets})"
+        return refusal(now, text, "twice", (piece.first, piece.last), (before,))
+    return None
+
+
+def not_acquired(now: Acknowledging) -> Argument | None:
+    """Records that the member had given back, or has never acquired."""
+    if now.error != _INVALID_RECORD_STATE:
+        return None
+    for piece in now.pieces:
+        (record, *more), given = piece.value, piece.value[0].by
+        if not more and record.stage is AVAILABLE and given is not None and given.member_id == now.step.member_id:
+            text = f"{given.here} had {record.how} {told(piece.first, piece.last)} ({given.packets})"
+            return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,))
+    if now.missing and now.is_all_seen:
+        first, last = now.missing[0]
+        return refusal(now, f"the member was handed {told(first, last)} by no answer", "not_acquired", (first, last))
+    return None
+
+
+# -- partitions that cannot be acknowledged to this broker
+
+
+def topic_unknown(now: Acknowledging) -> Argument | None:
+    """The broker knows no topic with that id; where records of it were acquired before, it was deleted since."""
+    if now.error != _UNKNOWN_TOPIC_ID:
+        return None
+    text = f"the broker knows no topic with the id {now.partition[0]}"
+    because = None if now.is_all_seen else now.share_partition.doubt[1]
+    return refusal(now, text, "unknown_topic", now.extent, noted=now.share_partition.acquired_here, because=because)
+
+
+def nothing_acquired(now: Acknowledging) -> Argument | None:
+    """The broker knows nothing of the group in this partition. Kafka: SharePartitionManager.acknowledge."""
+    if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here:
+        return None
+    if not now.is_all_seen:
+        return None
+    return refusal(now, "the member was handed no records of this partition", "nothing_acquired", now.extent)
+
+
+def not_led_here(now: Acknowledging) -> Argument | None:
+    """The broker does not lead the partition, or not any more: nobody's fault when a leader moves."""
+    if now.error not in _NOT_LEADER:
+        return None
+    return refusal(now, "the broker does not lead this partition, or not any more", "not_leader", now.extent)
+
+
+def not_told(now: Acknowledging) -> Argument:
+    """What is left."""
+    known = now.pieces and not now.missing
+    because = "lock_unknown" if known and any(len(one.value) > 1 for one in now.pieces) else now.share_partition.doubt[1]
+    return refusal(now, "the capture does not tell why", "unknown", now.extent, because=because)
+
+
+# -- accepted
+
+
+def no_result(now: Acknowledging) -> Argument | None:
+    """The answer says nothing of a partition that was acknowledged."""
+    if now.error is not None or not now.runs or now.step.answer is None:
+        return None
+    text = f"{now.step.here} acknowledges {_of(now)}; its answer says nothing of partition {now.partition[1]} ({now.step.packets})"
+    return Argument(text, (now.step,), EXCHANGE, partition=now.partition, offsets=now.extent)
+
+
+def accepted_twice(now: Acknowledging) -> Argument | None:
+    """Below the start offset an acknowledgement that comes twice is passed over in silence."""
+    return twice(now) if now.error == 0 else None
+
+
+# -- words
+
+
+def refusal(
+    now: Acknowledging,
+    text: str,
+    cause: str,
+    offsets: tuple[int, int],
+    before: tuple[Step, ...] = (),
+    *,
+    needs: Needs = EXCHANGE,
+    noted: bool = False,
+    because: str | None = None,
+) -> Argument:
+    """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first and the last."""
+    step = now.step
+    answered = f" and was answered with error {now.error}" if now.error else ""
+    said = f"{step.here} acknowledges {_of(now)}{answered} ({step.packets}): {text}"
+    return Argument(said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets)
+
+
+def _of(now: Acknowledging) -> str:
+    first, last = now.extent
+    return f"{told(first, last)} of partition {now.partition[1]}"
+
+
+def told(first: int, last: int) -> str:
+    """Offsets in words."""
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+
+
+def told_all(pieces: Iterable[Piece]) -> str:
+    """`offsets 2 to 5, 7`: neighbours together, and not too many of them one by one."""
+    ranges: list[tuple[int, int]] = []
+    for first, last, _ in pieces:
+        if ranges and ranges[-1][1] == first - 1:
+            first, _ = ranges.pop()
+        ranges.append((first, last))
+    if len(ranges) == 1:
+        return told(*ranges[0])
+    named = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_NAMED])
+    rest = sum(last - first + 1 for first, last in ranges[_NAMED:])
+    return f"offsets {named} and {rest} more" if rest else f"offsets {named}"
+
+
+def _holds(piece: Piece) -> tuple[Step, ...]:
+    hold = piece.value[0].hold
+    return () if hold is None else (hold.step,)
+
+
+def _out(piece: Piece) -> str:
+    hold = piece.value[0].hold
+    assert hold is not None
+    return f"the lock of {told(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and had run out"
+
+
+def _is_of_another(record: Record, step: Step) -> bool:
+    return record.stage is ACQUIRED and _went_to_another(record, step)
+
+
+def _went_to_another(record: Record, step: Step) -> bool:
+    """Whether another member acquired it last, whatever it did with it."""
+    return record.hold is not None and record.hold.step.member_id != step.member_id
+
+
+def _mine(record: Record, step: Step) -> Iterator[Hold]:
+    """The member's acquisitions of it: the last one, and the one before."""
+    hold = record.hold
+    while hold is not None:
+        if hold.is_of(step):
+            yield hold
+        hold = hold.before
+
+
+def _late(now: Acknowledging) -> Piece | None:
+    """Records that were the member's until their lock ran out, the last acquisition of his."""
+    step = now.step
+    for piece in now.pieces:
+        mine = [next(_mine(one, step), None) for one in piece.value]
+        hold = mine[0]
+        if hold is None or any(one is None or one.step is not hold.step for one in mine):
+            continue
+        lost = all(one.hold is not hold and _went_to_another(one, step) for one in piece.value)  # not before the lock was out
+        out = hold.late_ns < step.time_ns and all(one.stage not in TERMINAL and one.how != "released" for one in piece.value)
+        if lost or out:
+            return piece._replace(value=(Record(AVAILABLE, None, hold),))
+    return None
+
+
+ACK_REFUSED: Final = Rule(
+    number=None,
+    code="ACK_REFUSED",
+    text="Acknowledgements of a partition were refused, and the capture cannot tell why.",
+    advice="Take the records for not acknowledged: they come again. A capture that holds the member's join and all its connections, "
+    "and loses nothing, tells why.",
+    source="KIP-932",
+    blame=(),
+    verdicts=("unknown",),
+    causes=("unknown",),
+    machine=IN_FLIGHT,
+)
+ROWS: Final = (
+    Rule(
+        number=56,
+        code="ACK_NOT_ACQUIRED",
+        text="Records are acknowledged that nobody has acquired, or that were given back.",
+        must="Only records that the member has acquired are acknowledged.",
+        advice="Acknowledge by acquired_records of the answer, not by the batches beside them, and nothing that was released.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: SharePartition.acknowledge",
+        tickets=("confluentinc/librdkafka#5277",),
+        causes=("not_acquired", "beyond_end", "nothing_acquired"),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(
+            Check(beyond_the_end, order=30, about=Acknowledging),
+            Check(nothing_acquired, order=35, about=Acknowledging),
+            Check(not_acquired, order=80, about=Acknowledging),
+        ),
+    ),
+    Rule(
+        number=57,
+        code="ACK_NOT_OWNER",
+        text="Records are acknowledged that another member has acquired.",
+        must="Records are acknowledged by the member that has acquired them.",
+        advice="Keep what is to be acknowledged with the member and the session it was acquired in; drop it when the lock is out.",
+        wrong="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
+        right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: SharePartition.acknowledge",
+        causes=("not_owner",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(Check(not_owned, order=60, about=Acknowledging),),
+    ),
+    Rule(
+        number=58,
+        code="DOUBLE_ACK",
+        text="Records are acknowledged that were acknowledged before.",
+        must="A record is acknowledged once.",
+        advice="Take records off the list when their acknowledgement is sent; what came of it is in the answer.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; "
+        "ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch 2, accept 0-4 → 0",
+        source="Kafka: SharePartition.acknowledge",
+        tickets=("confluentinc/librdkafka#5393",),
+        causes=("twice",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(Check(twice, order=70, about=Acknowledging), Check(accepted_twice, trigger=TAKEN, about=Acknowledging)),
+    ),
+    Rule(
+        number=59,
+        code="ACK_AFTER_LOCK_TIMEOUT",
+        text="Records are acknowledged whose lock had run out: the consumer was too slow.",
+        advice="Process faster, fetch fewer records at once (max.poll.records), renew their locks, or raise "
+        "share.record.lock.duration.ms. Another consumer may have got the record too.",
+        source="Kafka: SharePartition.acknowledge",
+        blame=(),
+        causes=("after_lock",),
+        verdicts=NOTES,
+        machine=IN_FLIGHT,
+        checks=(Check(after_the_lock, order=50, about=Acknowledging),),
+    ),
+    Rule(
+        number=63,
+        code="ACK_RESULT_MISSING",
+        text="The answer says nothing of a partition that was acknowledged.",
+        must="An answer says of each partition what became of its acknowledgements.",
+        advice="Take them for lost, as Java clients do (INVALID_RECORD_STATE): the records come again. Report it to Kafka with these "
+        "packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, no t[0]",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: KafkaApis.handleShareAcknowledgeRequest",
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(no_result, about=Acknowledging),),
+    ),
+    Rule(
+        number=65,
+        code="ACK_WRONG_LEADER",
+        text="A partition is acknowledged to a broker that does not lead it.",
+        advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it hands the records "
+        "out again.",
+        source="Kafka: SharePartitionManager.acknowledge",
+        blame=(),
+        causes=("not_leader",),
+        verdicts=NOTES,
+        machine=IN_FLIGHT,
+        checks=(Check(not_led_here, order=40, about=Acknowledging),),
+    ),
+    Rule(
+        number=70,
+        code="RENEW_REFUSED",
+        text="Locks could not be renewed.",
+        must="A lock is renewed while it lasts, by the member that holds it.",
+        advice="Renew well before the lock is out (acquisition_lock_timeout_ms), and only records that are held; the group may "
+        "forbid it (share.renew.acknowledge.enable).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",
+        source="KIP-1222",
+        causes=("after_lock", "beyond_end", "renew_disabled"),
+        verdicts=("violation", "note"),
+        machine=IN_FLIGHT,
+        checks=(Check(renewal_refused, trigger=RENEWS, order=25, about=Acknowledging),),
+    ),
+    Rule(
+        number=71,
+        code="TOPIC_ID_UNKNOWN",
+        text="A topic id that the broker does not know.",
+        must="A topic is named by an id that the cluster has.",
+        advice="Ask for Metadata again: the topic was deleted or made anew. An id of zeros was never looked up.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: KafkaApis",
+        causes=("unknown_topic",),
+        verdicts=("violation", "note"),
+        machine=IN_FLIGHT,
+        checks=(Check(topic_unknown, order=24, about=Acknowledging),),
+    ),
+    ACK_REFUSED,
+)

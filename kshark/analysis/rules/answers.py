@@ -1,0 +1,143 @@
+"""Which answer belongs to which request. Rules 7 to 12."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from kshark.analysis.argument import CONNECTION, Argument
+from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+
+
+def reused(odd: Oddity) -> Argument | None:
+    """Answers that are missing would explain it, or that stand behind where they came."""
+    return _in_order(odd, odd.disordered or odd.connection.orphans > 0)
+
+
+def overtook(odd: Oddity) -> Argument | None:
+    """An answer may stand before its request, which then seems to be open: the first time it was sent was missed."""
+    return _taken_amiss(odd, _in_order(odd, odd.disordered or odd.connection.orphans > 0))
+
+
+def asked_by_nobody(odd: Oddity) -> Argument | None:
+    """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the first alone."""
+    connection, follows = odd.connection, odd.end is None and odd.connection.orphans > 0
+    return unwanted(odd) if connection.flow.opened_by is not None and not follows else None
+
+
+def unwanted(odd: Oddity) -> Argument | None:
+    """A response that its client did not wait for."""
+    return _taken_amiss(odd, _in_order(odd, odd.disordered))
+
+
+def _in_order(odd: Oddity, disordered: bool) -> Argument:
+    argument = odd.argument(CONNECTION)
+    return replace(argument, because=argument.because or "disorder") if disordered else argument
+
+
+def _taken_amiss(odd: Oddity, argument: Argument) -> Argument:
+    """A client closes the connection then; one that goes on to ask has seen something else."""
+    if odd.connection.gaps or odd.connection.last_request < odd.call.end:
+        return argument
+    return replace(argument, because=argument.because or "hidden_traffic")
+
+
+def timed_out(odd: Oddity) -> Argument | None:
+    """What is closed after so long may have been closed for another reason."""
+    if odd.end is None or odd.closed_by != "client":
+        return None
+    text = f"{odd.detail} had been open for 30 seconds or longer when the client closed the connection{odd.often} (packet {odd.end.packet})"
+    return replace(odd.at_end(), text=text)
+
+
+def unanswered(odd: Oddity) -> Argument | None:
+    """The one who closed may have had his reasons: shutting down, a timeout, a request that came before."""
+    if odd.end is None or not odd.is_over:
+        return None
+    closed = "the connection ended" if odd.closed_by == "unknown" else f"the {odd.closed_by} closed the connection"
+    return replace(odd.at_end(), text=f"{odd.detail} was open when {closed}{odd.often} (packet {odd.end.packet})")
+
+
+ROWS: Final = (
+    Rule(
+        number=7,
+        code="RESPONSE_UNMATCHED",
+        text="A response to no request: clients close the connection then.",
+        source="Kafka: NetworkClient",
+        blame=("broker",),
+        weird=("RESPONSE_UNMATCHED",),
+        checks=(Check(asked_by_nobody),),
+        told="no open request has that number",
+        must="A response has the correlation id of an open request of its connection.",
+        advice="None: no client causes this. Look at what stands between client and broker.",
+        wrong="Metadata #7; answer #8",
+        right="Metadata #7; answer #7",
+    ),
+    Rule(
+        number=8,
+        code="RESPONSE_OUT_OF_ORDER",
+        text="A response overtook that of an earlier request of its connection: clients close it then.",
+        source="Kafka: InFlightRequests, SocketServer",
+        blame=("broker",),
+        weird=("RESPONSE_OUT_OF_ORDER",),
+        checks=(Check(overtook),),
+        told="it overtook the answer to an earlier request",
+        must="Requests of one connection are answered in their order.",
+        advice="None: no client causes this. Look at what stands between client and broker.",
+        wrong="Metadata #7; Metadata #8; answer #8; answer #7",
+        right="Metadata #7; Metadata #8; answer #7; answer #8",
+    ),
+    Rule(
+        number=9,
+        code="REQUEST_UNANSWERED",
+        text="A connection was closed while a request was open.",
+        source="Kafka: NetworkClient",
+        blame=(),
+        verdicts=NOTES,
+        at="end",
+        weird=("REQUEST_UNANSWERED",),
+        checks=(Check(unanswered),),
+        advice="Look at the broker's log where it closed; a client that closes gives up what is open.",
+    ),
+    Rule(
+        number=10,
+        code="ACKS0_ANSWERED",
+        text="A response to a Produce request with acks 0, which has none.",
+        source="Kafka: KafkaApis",
+        blame=("broker",),
+        weird=("ACKS0_ANSWERED",),
+        checks=(Check(unwanted),),
+        told="the request with that number asked for none",
+        must="A Produce request with acks 0 has no response.",
+        advice="None: no client causes this. Use acks 1 or all where answers are wanted.",
+        wrong="Produce #7, acks 0; answer #7",
+        right="Produce #7, acks 0",
+    ),
+    Rule(
+        number=11,
+        code="CORRELATION_ID_REUSED",
+        text="A request has the correlation id of another one that is open.",
+        source="Kafka protocol guide",
+        at="request",
+        weird=("CORRELATION_ID_REUSED",),
+        checks=(Check(reused),),
+        told="its correlation id is that of an open request",
+        must="Each open request of a connection has a correlation id of its own.",
+        advice="Count correlation ids for each connection, and use none again while it is open: answers could not be told apart.",
+        wrong="Metadata #7; Metadata #7; answer #7",
+        right="Metadata #7; answer #7; Metadata #7",
+    ),
+    Rule(
+        number=12,
+        code="REQUEST_TIMEOUT_CLOSE",
+        text="A client gave up a request that was not answered for 30 seconds or longer, and closed the connection.",
+        source="Kafka: NetworkClient; request.timeout.ms",
+        blame=(),
+        verdicts=NOTES,
+        at="end",
+        weird=("REQUEST_TIMEOUT_CLOSE",),
+        checks=(Check(timed_out),),
+        advice="Look at what the broker did meanwhile: whether it stood still, or the network lost the request or its answer.",
+    ),
+)

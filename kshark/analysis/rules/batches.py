@@ -1,0 +1,131 @@
+"""Acknowledgement batches that contradict themselves: brokers refuse the partition before they look at its records. Rules 48 to 53."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from kshark.analysis.argument import Argument
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.record_situation import Acknowledging, Fault
+from kshark.analysis.rules.acknowledgements import refusal, told
+from kshark.analysis.rules.causes import CAUSES
+from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
+from kshark.analysis.rules.triggers import ALWAYS, RENEWS, Trigger
+
+_INVALID_REQUEST: Final = 42
+_INVALID_RECORD_STATE: Final = 121
+_SOURCE: Final = "Kafka: KafkaApis.validateAcknowledgementBatches"
+
+
+def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
+    def look(now: Acknowledging) -> Argument | None:
+        if now.error != _INVALID_REQUEST:
+            return None
+        fault = now.fault
+        if fault is None or fault[0] != cause:
+            return None
+        batch = fault[1]
+        return refusal(now, f"the batch {told(batch.first, batch.last)} is refused: {CAUSES[cause]}", cause, (batch.first, batch.last))
+
+    look.__name__ = f"is_{cause}"
+    return Check(look, trigger=trigger, order=10 + get_args(Fault).index(cause), about=Acknowledging)
+
+
+def touches(now: Acknowledging) -> Argument | None:
+    """Batches that have one offset in common: its second acknowledgement finds it acknowledged."""
+    if now.error != _INVALID_RECORD_STATE:
+        return None
+    ends = [batch.last for batch in now.batches]
+    again = next((batch for batch, end in zip(now.batches[1:], ends, strict=False) if batch.first == end), None)
+    if again is None:
+        return None
+    return refusal(now, f"offset {again.first} is in two batches", "overlap", (again.first, again.first))
+
+
+ROWS: Final = (
+    Rule(
+        number=48,
+        code="ACK_RANGE_INVERTED",
+        text="A batch whose last offset is below its first.",
+        must="A batch ends at its first offset or behind it.",
+        advice="Leave out ranges that became empty.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 3-1 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 1-3 → 0",
+        source=_SOURCE,
+        causes=("inverted",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("inverted"),),
+    ),
+    Rule(
+        number=49,
+        code="ACK_BATCHES_OVERLAP",
+        text="Batches that overlap, or do not come in the order of their offsets.",
+        must="Batches of a partition come in the order of their offsets and have none in common.",
+        advice="Sort what is acknowledged, and merge it, before batches are made of it.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-3 2-5 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-3 4-5 → 0",
+        source=_SOURCE,
+        tickets=("confluentinc/librdkafka#5393",),
+        causes=("overlap",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("overlap"), Check(touches, order=20, about=Acknowledging)),
+    ),
+    Rule(
+        number=50,
+        code="ACK_TYPES_EMPTY",
+        text="A batch without a type.",
+        must="A batch has a type.",
+        advice="Fill acknowledge_types: 1 accept, 2 release, 3 reject, 0 where there is no record.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types none for 0-1 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 for 0-1 → 0",
+        source=_SOURCE,
+        causes=("no_types",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("no_types"),),
+    ),
+    Rule(
+        number=51,
+        code="ACK_TYPES_COUNT",
+        text="A batch with neither one type nor one for each offset.",
+        must="A batch has one type for all its offsets, or one for each.",
+        advice="Count the offsets of the range, gaps too (type 0).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 3 for 0-3 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 1 3 3 for 0-3 → 0",
+        source=_SOURCE,
+        causes=("types_count",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("types_count"),),
+    ),
+    Rule(
+        number=52,
+        code="ACK_TYPE_UNKNOWN",
+        text="A type of acknowledgement that the request's version does not have.",
+        must="Types are 0 to 3, and 4 (renew) from version 2 on.",
+        advice="Use the types of the version that is sent: a broker that offers version 1 cannot renew locks.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 5 for 0-4 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 3 for 0-4 → 0",
+        source=_SOURCE,
+        causes=("type_unknown",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("type_unknown"),),
+    ),
+    Rule(
+        number=53,
+        code="RENEW_WITHOUT_FLAG",
+        text="Locks are renewed by a request that does not say so.",
+        must="A request that renews locks says so (is_renew_ack).",
+        advice="Set is_renew_ack where a type 4 is sent; a ShareFetch that does has no limits then.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 4 for 0-4 → 0, t[0] 42",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-4 → 0",
+        source="KIP-1222",
+        causes=("renew_without_flag",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(_malformed("renew_without_flag", RENEWS),),
+    ),
+)

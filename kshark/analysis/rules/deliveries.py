@@ -1,0 +1,237 @@
+"""Records handed out that should not have been. Rules 72 to 74 and 82 to 84."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
+from kshark.analysis.record_situation import Acquiring, Handed
+from kshark.analysis.records_in_flight import Hold, Piece
+from kshark.analysis.rules.acknowledgements import told
+from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
+from kshark.analysis.rules.triggers import LIMITED
+from kshark.analysis.session_state import Unbroken
+from kshark.analysis.steps import Call, Step
+
+# -- records that were not to be had
+
+
+def held_by_another(now: Acquiring) -> Argument | None:
+    """Records whose lock another member still has."""
+    for piece, hold in _locked(now):
+        if hold.step.member_id != now.step.member_id:
+            return again(now, piece, hold.step, f"member {hold.step.member_id} had acquired them with {_lock(hold)}")
+    return None
+
+
+def held_already(now: Acquiring) -> Argument | None:
+    """Records whose lock the member itself still has."""
+    for piece, hold in _locked(now):
+        if hold.step.member_id == now.step.member_id and hold.step is not now.step:
+            return again(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
+    return None
+
+
+def done_with(now: Acquiring) -> Argument | None:
+    """Records that were accepted, rejected or passed over, and the acknowledgement was taken."""
+    for handed in now.handed:
+        for piece in handed.pieces:
+            done = piece.value[0]
+            by = done.by
+            if by is None or not all(one.stage in TERMINAL and one.by is by for one in piece.value):
+                continue
+            if by.member_id == now.step.member_id and by.end >= now.step.packet:
+                continue
+            return again(now, piece, by, f"{by.here} had {_DONE[done.how]} them, and was taken ({by.packets})")
+    return None
+
+
+def below_the_start(now: Acquiring) -> Argument | None:
+    """Records below the start offset, which the leader itself had stored."""
+    start, by = now.share_partition.stored or (0, None)
+    low = next((handed for handed in now.handed if handed.first < start), None)
+    if low is None or by is None or by.call.end >= now.step.packet:
+        return None
+    call = by.call
+    needs = EXCHANGE.and_proof(Unbroken(now.session, call.packet, now.step.packet), None)
+    text = f"all below {start} is done with, by {call.here} of their leader ({call.packets})"
+    return say(now, low, text, (call,), needs=needs)
+
+
+# -- the ranges of one answer
+
+
+def ranges_contradict(now: Acquiring) -> Argument | None:
+    """Ranges that end before they begin, overlap, or do not come in the order of their offsets."""
+    for handed in now.handed:
+        if handed.last < handed.first:
+            return _malformed(now, handed, f"the range from {handed.first} to {handed.last} ends before it begins")
+    for one, two in pairwise(now.handed):
+        if two.first <= one.last:
+            return _malformed(now, two, f"behind {told(one.first, one.last)} comes {told(two.first, two.last)}")
+    return None
+
+
+def _malformed(now: Acquiring, handed: Handed, text: str) -> Argument:
+    asked = "; it was asked for batches of less than one record" if now.step.wants_no_batch else ""
+    return say(now, handed, f"{text}{asked}", noted=now.step.wants_no_batch)
+
+
+def more_than_asked(now: Acquiring) -> Argument | None:
+    """More records of one partition than the whole answer may have where that is a strict limit."""
+    most, count = now.step.most_records, sum(one.last - one.first + 1 for one in now.handed)
+    if most is None or count <= most:
+        return None
+    return say(now, now.handed[0], f"{count} records of the partition, and {most} were asked for at most")
+
+
+# -- what is known
+
+
+def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
+    """Records that were acquired, with a lock that surely was not out, and whose release nobody had asked for."""
+    lock_ns = now.answer.lock_ns or 0
+    for handed in now.handed:
+        for piece in handed.pieces:
+            hold = piece.value[0].hold
+            if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
+                continue
+            # had these been acquired before those, their lock would have been out in between
+            in_order = hold.step.end < now.step.packet or hold.step.end_ns < now.step.time_ns + lock_ns
+            asked = any(run.first <= piece.last and run.last >= piece.first for runs in now.share_partition.open for run in runs)
+            if in_order and not asked:
+                yield piece, hold
+
+
+# -- words
+
+_DONE: Final = {"accepted": "accepted", "rejected": "rejected", "gap": "passed over", "released": "released for the last time"}
+
+
+def _lock(hold: Hold) -> str:
+    """`exchange 7 (ShareFetch) (packets 40, 44), 30 s before their lock is out`."""
+    return f"{hold.since.here} ({hold.since.packets}), and their lock was not out before {hold.lock_ns / 1e9:g} s had gone by"
+
+
+def say(
+    now: Acquiring,
+    range_: Handed | Piece,
+    text: str,
+    before: tuple[Call, ...] = (),
+    *,
+    needs: Needs = EXCHANGE,
+    noted: bool = False,
+    because: str | None = None,
+) -> Argument:
+    """An argument about a range that is handed out; `before`: exchanges by which one knows."""
+    step, (first, last) = now.step, range_[:2]
+    said = f"{step.here} is handed {told(first, last)} of partition {now.share_partition.partition[1]} ({step.packets}): {text}"
+    partition = now.share_partition.partition
+    return Argument(said, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last))
+
+
+def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
+    """What holds as long as the session of the exchange before is known to have gone on: then none of its requests is missing."""
+    session = before.connection.state_of(before.group_id, before.member_id)
+    if session is None or before.packet <= now.share_partition.shaken:
+        return None
+    until = now.step.packet if before.member_id == now.step.member_id else now.answer.packet
+    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(Unbroken(session, before.packet, until), None))
+
+
+ROWS: Final = (
+    Rule(
+        number=72,
+        code="OVERLAPPING_ACQUISITION",
+        text="Records are handed to a member while another one still has them.",
+        must="A record is acquired by one member at a time.",
+        advice="Process records so that twice does no harm: until the broker is mended two consumers work on the same ones, and one of the "
+        "two acknowledgements is refused with 121. Look for a change of leader or a restart before that; Kafka 4.2 mended two such faults. "
+        "Else report it to Kafka with these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; ShareFetch epoch 1 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → 0",
+        source="Kafka: SharePartition.acquire",
+        tickets=("KAFKA-19632", "KAFKA-19954"),
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(held_by_another, about=Acquiring),),
+    ),
+    Rule(
+        number=73,
+        code="EARLY_REDELIVERY",
+        text="Records are handed to their member again before their lock is out.",
+        must="Records come to their member again only when their lock is out, or when they were given back.",
+        advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. Report it to Kafka with "
+        "these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
+        source="Kafka: SharePartition.acquire",
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(held_already, about=Acquiring),),
+    ),
+    Rule(
+        number=74,
+        code="REDELIVERY_AFTER_TERMINAL",
+        text="Records are handed out again that were accepted or rejected.",
+        must="A record whose accept or reject was taken is not handed out again, unless the offsets of the group are reset.",
+        advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else report it to Kafka "
+        "with these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, offsets 10-19",
+        source="Kafka: SharePartition.acknowledge",
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(done_with, about=Acquiring),),
+    ),
+    Rule(
+        number=82,
+        code="ACQUIRED_MALFORMED",
+        text="Acquired ranges that end before they begin, overlap, or do not come in the order of their offsets.",
+        must="The acquired ranges of an answer come in the order of their offsets, each ends at its first or behind it, and they have none "
+        "in common.",
+        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer so. With any other one process each "
+        "record once, and report it to Kafka with these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9 5-14",
+        right="ShareFetch epoch 0 → 0, offsets 0-9 10-14",
+        source="Kafka: SharePartition.acquire",
+        tickets=("KAFKA-19632", "KAFKA-19954"),
+        blame=("broker",),
+        verdicts=NOTES_TOO,
+        machine=IN_FLIGHT,
+        checks=(Check(ranges_contradict, about=Acquiring),),
+    ),
+    Rule(
+        number=83,
+        code="ACQUIRED_BELOW_SPSO",
+        text="Records below the start offset are handed out: they were done with.",
+        must="All below the start offset is done with, and is not handed out.",
+        advice="Process records so that twice does no harm: acknowledgements below the start offset are taken without effect. Report it to "
+        "Kafka with these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → 0, offsets 50-59",
+        right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → 0, offsets 100-109",
+        source="Kafka: SharePartition.acquire",
+        tickets=("KAFKA-19859",),
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(below_the_start, about=Acquiring),),
+    ),
+    Rule(
+        number=84,
+        code="MAX_RECORDS_EXCEEDED",
+        text="More records than a member asked for that sets a strict limit.",
+        must="A fetch with a strict limit (record_limit) is handed max_records records at most.",
+        advice="Make room for what comes, or release what is too much: its lock is held until then. Report it to Kafka with these packets.",
+        wrong="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-9",
+        right="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-4",
+        source="KIP-1206",
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(more_than_asked, trigger=LIMITED, about=Acquiring),),
+    ),
+)

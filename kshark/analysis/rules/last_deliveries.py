@@ -1,0 +1,97 @@
+"""Records that nobody gets any more, because nobody was done with them in as many deliveries as there may be. Rules 79 and 80."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import LEAST_LIMIT
+from kshark.analysis.record_situation import Acquiring
+from kshark.analysis.records_in_flight import Piece
+from kshark.analysis.releases import Release
+from kshark.analysis.rules.acknowledgements import told, told_all
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.steps import Step
+
+#: How a member was rid of records again.
+_HOW: Final = {
+    "released": "released it with {by.here} ({by.packets})",
+    "lock_timeout": "let its lock run out",
+    "session_released": "left it when the session ended",
+}
+
+
+def delivered_in_vain(now: Acquiring) -> Argument | None:
+    """Records were given back after their last delivery."""
+    if not now.given_up:
+        return None
+    record = now.given_up[0].value[0]
+    last = _last_delivery(now.given_up[0])
+    same = [piece for piece in now.given_up if _last_delivery(piece) is last]
+    rest = [piece for piece in now.given_up if _last_delivery(piece) is not last]
+    others = f"; the same goes for {told_all(rest)}" if rest else ""
+    text = (
+        f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
+        f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
+        f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+    )
+    return _argument(now, now.given_up, text, *([record.by] if record.by else []))
+
+
+def delivered_together(now: Acquiring) -> Argument | None:
+    """Records that were delivered for the last time in one answer, by a broker that delivers each alone then."""
+    if not now.given_up or now.session.releases != {Release.V4_2}:
+        return None
+    for piece in now.given_up:
+        last, count = _last_delivery(piece), piece.value[0].count or 0
+        together = [one for one in now.given_up if _last_delivery(one) is last]
+        if count > LEAST_LIMIT and sum(one.size for one in together) > 1:
+            text = (
+                f"{told_all(together)} of partition {now.share_partition.partition[1]}: all had their last delivery, number {count}, with "
+                f"{last.here} ({last.packets}), so one that cannot be processed costs the others"
+            )
+            return _argument(now, together, text)
+    return None
+
+
+def _last_delivery(piece: Piece) -> Step:
+    hold = piece.value[0].hold
+    assert hold is not None
+    return hold.step
+
+
+def _argument(now: Acquiring, pieces: Sequence[Piece], text: str, *between: Step) -> Argument:
+    offsets = pieces[0].first, pieces[-1].last
+    witness = (_last_delivery(pieces[0]), *between, now.step)
+    return Argument(text, witness, EXCHANGE, partition=now.share_partition.partition, offsets=offsets)
+
+
+ROWS: Final = (
+    Rule(
+        number=79,
+        code="POISON_RECORD",
+        text="Records were delivered as often as a group may try, nobody was done with them, and they are not delivered any more.",
+        advice="Find out why consumers give these records back or let their locks run out: they are lost to the group. Reject what cannot "
+        "be processed, and raise share.delivery.count.limit only where trying again helps.",
+        source="Kafka: InFlightState.tryUpdateState (group.share.delivery.count.limit)",
+        blame=(),
+        verdicts=NOTES,
+        rationed=10,
+        machine=IN_FLIGHT,
+        checks=(Check(delivered_in_vain, about=Acquiring),),
+    ),
+    Rule(
+        number=80,
+        code="LAST_ATTEMPT_NOT_ALONE",
+        text="Records were delivered for the last time together with others: brokers of 4.2 and later deliver each alone then.",
+        advice="Process the records one by one outside the group: those that came together with a bad one may be good.",
+        source="Kafka: SharePartition.acquireSubsetBatchRecords",
+        blame=(),
+        verdicts=NOTES,
+        rationed=10,
+        machine=IN_FLIGHT,
+        checks=(Check(delivered_together, about=Acquiring),),
+    ),
+)

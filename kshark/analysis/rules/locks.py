@@ -1,0 +1,78 @@
+"""Locks of acquired records: that hold all others up, that last longer than before. Rules 85 and 89."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import ACQUIRED
+from kshark.analysis.record_situation import Acquiring, Starving
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.window import usual_size
+
+
+def window_full(now: Starving) -> Argument | None:
+    """As many offsets are in flight as may be by default: the last acquisition went that far, and none began beyond."""
+    step, window, partition = now.step, now.share_partition.window, now.share_partition.partition
+    (record, *others), hold = now.first_left.value, now.first_left.value[0].hold
+    size, low, last, width = usual_size(now.session.releases), now.first_left.first, window.last, window.width
+    asked = any(run.first <= low <= run.last for runs in now.share_partition.open for run in runs)
+    if others or asked or record.stage is not ACQUIRED or hold is None or window.by is None:
+        return None
+    if not window.tip - low < size <= width or max(window.by.end, hold.step.end) >= step.packet:
+        return None
+    text = (
+        f"{step.here} is handed nothing ({step.packets}): {width} offsets of partition {partition[1]} are in flight, and by "
+        f"default there is room for {size}; the first is {low}, which member {hold.step.member_id} has had since {hold.step.here} "
+        f"({hold.step.packets}), for {_seconds(step.end_ns - hold.step.end_ns)}"
+    )
+    return Argument(text, (hold.step, window.by, step), EXCHANGE, partition=partition, offsets=(low, last))
+
+
+def lock_changed(now: Acquiring) -> Argument | None:
+    """The locks of a group last longer than before, or not as long."""
+    step, lock_ns = now.step, now.answer.lock_ns
+    before, before_ns = now.locked_before or (step, lock_ns)
+    if lock_ns is None or before_ns is None or before_ns == lock_ns:
+        return None
+    at = "" if before.connection.broker is now.session.broker else f" by {before.connection.flow.broker}"
+    text = (
+        f"{step.here} is handed records with a lock of {_seconds(lock_ns)} ({step.packets}); with {before.here} it was "
+        f"{_seconds(before_ns)}{at} ({before.packets})"
+    )
+    return Argument(text, (before, step), EXCHANGE)
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / 1e9:.3g} s" if time_ns < 1_000_000_000_000 else f"{time_ns / 1e9:.0f} s"
+
+
+ROWS: Final = (
+    Rule(
+        number=85,
+        code="WINDOW_SATURATED",
+        text="A fetch gets nothing: as many offsets of a partition are in flight as may be, and the first holds the others up.",
+        advice="See what the member that has the first offset does with it: the partition hands out nothing new before that. Acknowledge "
+        "each record when it is done with, and raise group.share.partition.max.record.locks only where many take long.",
+        source="Kafka: SharePartition.canAcquireRecords (group.share.partition.max.record.locks)",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(window_full, about=Starving),),
+    ),
+    Rule(
+        number=89,
+        code="LOCK_DURATION_CHANGED",
+        text="The locks of a group's records last longer than before, or not as long.",
+        advice="Where nobody changed share.record.lock.duration.ms of the group, give all brokers the same "
+        "group.share.record.lock.duration.ms.",
+        source="Kafka: KafkaApis (acquisition_lock_timeout_ms)",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(lock_changed, about=Acquiring),),
+    ),
+)

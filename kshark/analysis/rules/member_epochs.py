@@ -1,0 +1,183 @@
+"""The epochs of members: why FENCED_MEMBER_EPOCH (110) was answered, and which ones were used or given that should not have been. Rules 95
+to 99 and 102.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.heartbeats import ACCEPTED, FENCED, INVALID, Beat
+from kshark.analysis.machines import MEMBER
+from kshark.analysis.machines.member import AHEAD, BEHIND
+from kshark.analysis.member_situation import MemberSituation
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
+from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN
+from kshark.analysis.steps import INITIAL, NEGATIVE, SUBSEQUENT
+
+
+def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
+    """The last heartbeat that was accepted, and this one: in words, and as witnesses."""
+    told = [beat for beat in (now.member.last, now.step) if beat is not None]
+    return "; ".join(beat.story for beat in told) + more, tuple(told)
+
+
+def below_all_epochs(now: MemberSituation) -> Argument | None:
+    """-1 leaves; nothing is below that."""
+    return Argument(f"{now.step.story}; no member epoch is below -1", (now.step,), EXCHANGE, "invalid_epoch")
+
+
+def rejoined_in_vain(now: MemberSituation) -> Argument | None:
+    """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
+    return Argument(f"{now.step.story}, though epoch 0 is how a fenced member joins again", (now.step,), EXCHANGE, "rejoin_refused")
+
+
+def ahead(now: MemberSituation) -> Argument | None:
+    """An epoch that the coordinator never gave."""
+    if now.met is not None and now.relations != {AHEAD}:
+        return None
+    text, witness = _after_last(now)
+    return Argument(text, witness, STATE, "ahead")
+
+
+def kept(now: MemberSituation) -> Argument | None:
+    """The same epoch again, behind an answer that gave a newer one."""
+    step, last = now.step, now.member.last
+    if now.relations != {BEHIND} or last is None or last is not now.before_here or not _keeps(step, last):
+        return None
+    text, witness = _after_last(now)
+    return Argument(text, witness, STATE, "not_adopted")
+
+
+def _keeps(step: Beat, last: Beat) -> bool:
+    return step.epoch == last.epoch and last.given is not None and step.epoch < last.given and last.end < step.packet
+
+
+def behind(now: MemberSituation) -> Argument | None:
+    """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in it."""
+    if now.relations != {BEHIND}:
+        return None
+    text, witness = _after_last(now)
+    lost, last = now.member.unanswered, now.member.last
+    if lost is None or last is None or now.step.epoch != last.given:
+        return Argument(text, witness, STATE, "behind")
+    return Argument(f"{last.story}; {lost.story}; {now.step.story}", (last, lost, now.step), STATE, "answer_lost", noted=True)
+
+
+def went_back(now: MemberSituation) -> Argument | None:
+    """The answer gives a lower epoch than the request had, or than an answer before it gave."""
+    step, last = now.step, now.member.last
+    if step.given is None:
+        return None
+    if step.given < step.epoch:
+        return Argument(step.story, (step,), EXCHANGE)
+    if last is None or last.given is None or step.given >= last.given or last.end >= step.packet:
+        return None
+    text, witness = _after_last(now)
+    return Argument(text, witness, ABSENCE)
+
+
+def not_adopted(now: MemberSituation) -> Argument | None:
+    """Answered with a newer epoch, the member goes on with the old one; the coordinator takes that once."""
+    step, last = now.step, now.member.last
+    if last is None or last is not now.before_here or not _keeps(step, last):
+        return None
+    text, witness = _after_last(now)
+    return Argument(text, witness, EXCHANGE)
+
+
+ROWS: Final = (
+    Rule(
+        number=95,
+        code="MEMBER_EPOCH_INVALID",
+        text="A member epoch below -1.",
+        must="A member epoch is -1 (leave), 0 (join), or the one that the coordinator gave.",
+        advice="Look for an epoch that was never set. Share groups have no static members, and so no epoch -2.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -2 → 42",
+        right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -1 → 0",
+        source="Kafka: GroupCoordinatorService",
+        causes=("invalid_epoch",),
+        machine=MEMBER,
+        checks=(Check(below_all_epochs, (NEGATIVE,), (INVALID,), order=240),),
+    ),
+    Rule(
+        number=96,
+        code="MEMBER_EPOCH_AHEAD",
+        text="A member epoch higher than any that the coordinator gave.",
+        must="A heartbeat has the member epoch that the last answer gave.",
+        advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment and join again "
+        "with epoch 0.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
+        source="Kafka: GroupMetadataManager",
+        verdicts=EXPLAINS,
+        causes=("ahead",),
+        machine=MEMBER,
+        checks=(Check(ahead, (SUBSEQUENT,), (FENCED,), order=320),),
+    ),
+    Rule(
+        number=97,
+        code="MEMBER_EPOCH_BEHIND",
+        text="A member epoch that is neither the member's own nor the one before it.",
+        must="A heartbeat has the member epoch that the last answer gave; the one before that is taken, too.",
+        advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After FENCED_MEMBER_EPOCH join "
+        "again with epoch 0; where answers were lost on the way there is nothing else to mend.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat epoch 1 → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat epoch 3 → 0",
+        source="Kafka: GroupMetadataManager",
+        verdicts=(*EXPLAINS, *NOTES),
+        causes=("behind", "answer_lost"),
+        machine=MEMBER,
+        checks=(Check(behind, (SUBSEQUENT,), (FENCED,), order=340),),
+    ),
+    Rule(
+        number=98,
+        code="EPOCH_REGRESSION_IN_RESPONSE",
+        text="The coordinator gives a member a lower epoch than before, though it did not join again.",
+        must="A member epoch does not go back until the member joins again.",
+        advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients use the same member "
+        "id; else report it to Kafka with these packets.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
+        source="Kafka: GroupMetadataManager",
+        blame=("broker",),
+        machine=MEMBER,
+        checks=(Check(went_back, (SUBSEQUENT,), (ACCEPTED,)),),
+    ),
+    Rule(
+        number=99,
+        code="EPOCH_NOT_ADOPTED",
+        text="A member goes on with its old epoch behind an answer that gave it a newer one.",
+        must="The heartbeat behind an answer has the member epoch that the answer gave.",
+        advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes the epoch before the "
+        "last one, and fences the member when it has given another.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
+        source="KIP-932; Kafka: GroupMetadataManager",
+        verdicts=EXPLAINS,
+        causes=("not_adopted",),
+        at="request",
+        machine=MEMBER,
+        checks=(
+            Check(kept, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
+            Check(not_adopted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
+        ),
+    ),
+    Rule(
+        number=102,
+        code="REJOIN_REFUSED",
+        text="The coordinator fences a member that joins again with epoch 0.",
+        must="A member may join again with epoch 0 at any time.",
+        advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long as they have the "
+        "member, until its session timeout is over (45 s unless told otherwise).",
+        wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
+        source="Kafka: GroupMetadataManager",
+        tickets=("KAFKA-19233",),
+        blame=("broker",),
+        verdicts=EXPLAINS,
+        causes=("rejoin_refused",),
+        machine=MEMBER,
+        checks=(Check(rejoined_in_vain, (INITIAL,), (FENCED,), JOINS_AGAIN, order=310),),
+    ),
+)

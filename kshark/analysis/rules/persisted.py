@@ -1,0 +1,210 @@
+"""What leaders store of acknowledgements, and when. Rules 117, 118 and 122, and what a breach of 64 leaves in the stored state.
+
+A leader stores what is acknowledged before it answers. A broker is accused only where it was seen to do so the last times, and of records
+that the member certainly had: nobody else could have had them stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
+from kshark.analysis.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concerns
+from kshark.analysis.record_situation import Persisted
+from kshark.analysis.records_in_flight import Hold, Piece
+from kshark.analysis.rules.acknowledgements import told
+from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
+from kshark.analysis.rules.triggers import STORED
+from kshark.analysis.session_state import Unbroken
+from kshark.analysis.state_steps import StateStep
+from kshark.analysis.steps import FINAL
+
+_INVALID_RECORD_STATE: Final = 121
+_WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE: "as released", REJECT: "as rejected"}
+
+
+class NotStored(NamedTuple):
+    """Proof that a leader has not stored records: it stores others, with the same coordinator and as the same leader, and never these."""
+
+    persisting: Persisting
+    first: int
+    last: int
+    unbroken: Unbroken
+
+    def holds(self) -> bool | None:
+        """None while it was not seen to go on."""
+        before, later = self.persisting.before, self.persisting.later
+        if self.persisting.left.gaps(self.first, self.last):
+            return False
+        if later is None:
+            return None
+        return self.unbroken.holds() if later.is_same_leader(before) else False
+
+
+class _Effect(NamedTuple):
+    """Records that were acknowledged with that type, and stored in that state by a Write."""
+
+    write: StateStep
+    stage: Stage
+    type: int
+    first: int
+    last: int
+
+    @property
+    def fits(self) -> bool:
+        return self.stage in STORED_AS[self.type]
+
+
+def not_stored(now: Persisted) -> Argument | None:
+    """The answer says that it is done, and nothing of it was stored."""
+    persisting, step, (_, partition) = now.persisting, now.step, now.asked.partition
+    before = persisting.before
+    if now.asked.error != 0 or len(persisting.left) == 0:
+        return None
+    for piece, hold, unbroken in _held(now):
+        for one in persisting.left.over(piece.first, piece.last):
+            text = (
+                f"{step.here} acknowledges {told(one.first, one.last)} of partition {partition} and was answered that this is done "
+                f"({step.packets}); their leader stored what was acknowledged before, the last with {before.call.here} "
+                f"({before.call.packets}), and nothing of these"
+            )
+            proof = NotStored(persisting, one.first, one.last, unbroken)
+            return _of(now, text, hold, before, (one.first, one.last), proof)
+    return None
+
+
+def stored_otherwise(now: Persisted) -> Argument | None:
+    """What is stored is not what was acknowledged."""
+    _, partition = now.asked.partition
+    if now.asked.error != 0 or not now.persisting.writes:
+        return None
+    for piece, hold, unbroken in _held(now):
+        found = [*_stored(now, piece)]
+        right = [one for one in found if one.fits]
+        for one in found:
+            if one.fits or any(other.first <= one.last and other.last >= one.first for other in right):
+                continue
+            text = (
+                f"{now.step.here} acknowledges {told(one.first, one.last)} of partition {partition} {_WORDS[one.type]} "
+                f"({now.step.packets}); {one.write.call.here} stores them as {one.stage} ({one.write.call.packets})"
+            )
+            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+    return None
+
+
+def refused_and_stored(now: Persisted) -> Argument | None:
+    """The answer says that nothing of it was taken, and part of it was stored."""
+    (_, partition), error = now.asked.partition, now.asked.error
+    if error != _INVALID_RECORD_STATE or not now.persisting.writes:
+        return None
+    for piece, hold, unbroken in _held(now):
+        for one in _stored(now, piece):
+            if not one.fits:
+                continue
+            text = (
+                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was refused with error {error} "
+                f"({now.step.packets}); {one.write.call.here} stores {told(one.first, one.last)} of them as {one.stage} all the same "
+                f"({one.write.call.packets})"
+            )
+            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+    return None
+
+
+def stored_slowly(now: Persisted) -> Argument | None:
+    """Most of the time went into storing."""
+    step, asked, writes = now.step, now.asked, now.persisting.writes
+    _, partition = asked.partition
+    took_ns = step.end_ns - step.time_ns
+    if asked.error != 0 or not writes or took_ns < SLOW_NS:
+        return None
+    write = max((write.call for write, _ in writes), key=lambda call: call.end_ns - call.time_ns)
+    wrote_ns = write.end_ns - write.time_ns
+    if wrote_ns < HALF * took_ns:
+        return None
+    text = (
+        f"{step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was answered after {took_ns / 1e6:.0f} ms "
+        f"({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms ({write.packets})"
+    )
+    return Argument(text, (write, step), EXCHANGE, partition=now.asked.partition, offsets=now.asked.extent)
+
+
+# -- what is certain
+
+
+def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
+    """Records that the member certainly had until the answer came, and how that will be proved."""
+    step, partition = now.step, now.asked.share_partition
+    if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
+        return
+    session = step.connection.state_of(step.group_id, step.member_id)
+    if session is None:
+        return
+    until_ns = step.answer.time_ns + session.clock.disorder_ns
+    for piece in now.asked.pieces:
+        (record, *more), hold = piece.value, piece.value[0].hold
+        if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(until_ns):
+            continue
+        is_its_own = hold.step.connection is step.connection and hold.step.end < step.packet and hold.step.packet > partition.shaken
+        if is_its_own and not any(concerns(runs, piece.first, piece.last) for runs in partition.open):
+            yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
+
+
+def _stored(now: Persisted, piece: Piece) -> Iterator[_Effect]:
+    """What was stored of these records meanwhile."""
+    for write, batch in now.persisting.writes:
+        for run in now.asked.runs:
+            first, last = max(piece.first, batch.first, run.first), min(piece.last, batch.last, run.last)
+            if first <= last and run.type in STORED_AS:
+                yield _Effect(write, batch.stage, run.type, first, last)
+
+
+def _of(now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored) -> Argument:
+    witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), now.step)
+    return Argument(text, witness, EXCHANGE.and_proof(proof, None), partition=now.asked.partition, offsets=offsets)
+
+
+ROWS: Final = (
+    Rule(
+        number=117,
+        code="ACK_NOT_PERSISTED",
+        text="Acknowledgements were taken, and not stored with the share coordinator.",
+        must="What is acknowledged is stored before the answer says that it is done.",
+        advice="Expect the records once more when the partition's leader moves or starts again. Report it to Kafka with these packets.",
+        wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; not stored",
+        right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
+        source="Kafka: SharePartition.writeShareGroupState",
+        blame=("broker",),
+        verdicts=PROVED,
+        machine=IN_FLIGHT,
+        checks=(Check(not_stored, trigger=STORED, about=Persisted),),
+    ),
+    Rule(
+        number=118,
+        code="PERSISTED_STATE_MISMATCH",
+        text="Acknowledgements are stored as something else than what they say.",
+        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available or archived.",
+        advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka with these packets.",
+        wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
+        right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
+        source="Kafka: SharePartition.writeShareGroupState",
+        blame=("broker",),
+        verdicts=PROVED,
+        machine=IN_FLIGHT,
+        checks=(Check(stored_otherwise, trigger=STORED, about=Persisted),),
+    ),
+    Rule(
+        number=122,
+        code="PERSIST_SLOW",
+        text="Acknowledgements wait long for their answer, most of it for the share coordinator.",
+        advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that log's replicas.",
+        source="Kafka: PersisterStateManager",
+        blame=(),
+        verdicts=NOTES,
+        rationed=True,
+        machine=IN_FLIGHT,
+        checks=(Check(stored_slowly, trigger=STORED, about=Persisted),),
+    ),
+)

@@ -1,0 +1,367 @@
+"""Acknowledgements that had another effect than their client can know, or none, so that records are delivered again. Rules 60, 64, 67
+to 69, 87 and 88.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
+from kshark.analysis.record_situation import Acknowledging, Acquiring, Persisted
+from kshark.analysis.records_in_flight import Hold, Piece, Record, Run
+from kshark.analysis.rules.acknowledgements import refusal, told, told_all
+from kshark.analysis.rules.persisted import refused_and_stored
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
+from kshark.analysis.rules.triggers import UNTOLD
+from kshark.analysis.session_state import Unbroken
+from kshark.analysis.steps import Step
+
+_INVALID_RECORD_STATE: Final = 121
+#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what is acknowledged.
+_MANY: Final = 10
+_REQUESTS: Final = 3
+_STORM: Final = 0.75
+_OFTEN: Final = 0.25
+
+
+# -- taken, for another delivery
+
+
+def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
+    """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts for this one."""
+    step, partition = now.step, now.share_partition
+    if now.error != 0 or partition.handed < step.packet:
+        return None
+    for run in now.runs:
+        for piece in partition.records.over(run.first, run.last):
+            hold = piece.value[0].hold
+            if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
+                continue
+            before = hold.before
+            if before is not None and before.is_of(step) and hold.step.member_id == step.member_id and hold.is_ahead_of(step):
+                return _stale(now, piece, before, hold)
+    return None
+
+
+def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
+    step, (first, last, _) = now.step, piece
+    text = (
+        f"{step.here} acknowledges {told(first, last)} of partition {now.partition[1]} before the member knows that {hold.step.here} "
+        f"hands them out again ({hold.step.packets}): it means those of {before.step.here} ({before.step.packets}), "
+        f"and is taken for the new ones ({step.packets})"
+    )
+    return Argument(text, (before.step, hold.step, step), EXCHANGE, partition=now.partition, offsets=(first, last))
+
+
+# -- refused, and not wholly
+
+
+def refused_and_half_taken(now: Acknowledging) -> Argument | None:
+    """Records that the member still has are refused, and were once before, together with others: that took part of them, then."""
+    step, partition = now.step, now.share_partition
+    if now.error != _INVALID_RECORD_STATE or not partition.refused or now.fault is not None or now.missing:
+        return None
+    for piece in now.pieces:
+        hold = piece.value[0].hold
+        if hold is None or not all(one.is_held_by(step.member_id) and one.hold is hold for one in piece.value) or not hold.is_of(step):
+            return None
+    for before, runs in partition.refused:
+        if before.member_id != step.member_id or before.end >= step.packet:
+            continue
+        for piece in now.pieces:
+            hold = piece.value[0].hold
+            again = any(run.first <= piece.last and run.last >= piece.first for run in runs)
+            if again and hold is not None and hold.step.end < before.packet:
+                return _half_taken(now, piece, hold, before)
+    return None
+
+
+def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
+    step, partition = now.step, now.share_partition
+    session = step.connection.state_of(step.group_id, step.member_id)
+    overlapping = any(run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs)
+    if session is None or overlapping or hold.step.packet <= partition.shaken:
+        return None
+    text = (
+        f"the member has all of them acquired ({told(piece.first, piece.last)} with {hold.step.here}, {hold.step.packets}); "
+        f"{before.here} was refused with some of them ({before.packets}), and should have changed none"
+    )
+    needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
+    return refusal(now, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
+
+
+# -- lost, or never sent
+
+
+def lost(now: Acquiring) -> Argument | None:
+    """An acknowledgement was not answered, and the records come again: it was not taken."""
+    found = [(piece, one) for piece in _pieces(now) for one in piece.value if _is_lost(one, now.step)]
+    if not found:
+        return None
+    (_, one), by = found[0], found[0][1].by
+    assert by is not None
+    text = f"{by.here} had {one.how} them and was not answered ({by.packets}); they were processed, and are once more"
+    return _again(now, [piece for piece, other in found if other.by is by], text, by)
+
+
+def _is_lost(record: Record, step: Step) -> bool:
+    by = record.by
+    return record.stage in TERMINAL and record.how in _MEANT and by is not None and by.answer is None and by.packet < step.end
+
+
+def never_acknowledged(now: Acquiring) -> Argument | None:
+    """The member said nothing of the records before their lock was out."""
+    for by, pieces, work in _timed_out(now):
+        if work is None:
+            text = (
+                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and acknowledged none of these before the lock "
+                f"was out"
+            )
+            return _again(now, pieces, text, by)
+    return None
+
+
+def too_slow(now: Acquiring) -> Argument | None:
+    """The lock was out before the member was done with the records, though it was at work on them."""
+    for by, pieces, work in _timed_out(now):
+        if work is not None:
+            text = (
+                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and was still at work with {work.here} "
+                f"({work.packets}) before the lock was out"
+            )
+            return _again(now, pieces, text, by, work)
+    return None
+
+
+def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
+    """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work on it; of each
+    acquisition when the first of its records comes again.
+    """
+    found = [(piece, hold) for piece in _pieces(now) if (hold := _out(piece)) is not None and not _goes_on(now, piece, hold)]
+    for by in dict.fromkeys(hold.step for _, hold in found):
+        work = [work for piece, hold in found if hold.step is by and (work := _work(now, piece, hold)) is not None]
+        yield by, [piece for piece, hold in found if hold.step is by], work[0] if work else None
+
+
+def _out(piece: Piece) -> Hold | None:
+    """The acquisition of records whose lock is out, or may be."""
+    hold = piece.value[0].hold
+    held = all(one.hold is hold and (one.stage is ACQUIRED or one.how == "lock_timeout") for one in piece.value)
+    return hold if held and any(one.how == "lock_timeout" for one in piece.value) else None
+
+
+def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
+    """Whether the record before was acquired together with these, and has come again since their lock was out."""
+    before = now.share_partition.records.at(piece.first - 1)
+    again = None if before is None else before[0].hold
+    return again is not None and again.before is not None and again.before.step is hold.step and again.step.end_ns >= hold.early_ns
+
+
+def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
+    """The request that renewed the lock, or acknowledged the record before these, which was acquired together with them."""
+    if hold.renewal is not None:
+        return hold.renewal
+    before = now.share_partition.records.at(piece.first - 1)
+    if before is None or before[0].hold is None or before[0].hold.step is not hold.step:
+        return None
+    by = before[0].by
+    return by if by is not hold.step and by is not None and by.member_id == hold.step.member_id else None
+
+
+def _pieces(now: Acquiring) -> Iterator[Piece]:
+    return (piece for handed in now.handed for piece in handed.pieces)
+
+
+def _again(now: Acquiring, pieces: Sequence[Piece], text: str, *before: Step) -> Argument:
+    """What is said of records that are handed out again; `before`: exchanges by which one knows."""
+    step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
+    come = "comes" if first == last else "come"
+    said = f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {text}"
+    return Argument(said, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
+
+
+# -- processed twice
+
+
+def processed_meanwhile(now: Acknowledging) -> Argument | None:
+    """An acceptance comes late: the records went to another member by then, and it accepted them, too."""
+    if now.error not in (0, _INVALID_RECORD_STATE):
+        return None
+    for piece in now.pieces:
+        (record, *more), by = piece.value, piece.value[0].by
+        if more or record.how != "accepted" or by is None or by.answer is None or record.hold is None:
+            continue
+        mine, theirs = record.hold.before, record.hold.step
+        if mine is None or by.member_id != theirs.member_id or by.end >= now.step.packet:
+            continue
+        if _accepts(now.runs, piece) and mine.is_of(now.step) and theirs.member_id != now.step.member_id:
+            return _twice(now, piece, mine.step, by)
+    return None
+
+
+def processed_before(now: Acknowledging) -> Argument | None:
+    """Records are accepted that another member had before; its acceptance came late and was refused."""
+    if now.error != 0 or not now.share_partition.refused:
+        return None
+    for before, runs in now.share_partition.refused:
+        if before.member_id == now.step.member_id:
+            continue
+        for piece in now.pieces:
+            hold = piece.value[0].hold
+            mine = None if hold is None or len(piece.value) > 1 or not hold.is_of(now.step) else hold.before
+            if mine is not None and mine.is_of(before) and _accepts(now.runs, piece) and _accepts(runs, piece):
+                return _twice(now, piece, mine.step, before)
+    return None
+
+
+def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
+    return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
+
+
+def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
+    step, offsets = now.step, told(piece.first, piece.last)
+    text = (
+        f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of member "
+        f"{other.member_id} ({other.packets}): both processed what {first.here} handed out first ({first.packets})"
+    )
+    return Argument(text, (first, other, step), EXCHANGE, partition=now.partition, offsets=(piece.first, piece.last))
+
+
+# -- given back, or turned down
+
+
+def mostly_released(now: Acknowledging) -> Argument | None:
+    """Most records are given back, to come again."""
+    return None if now.rate is None else _share(now, now.rate.released, _STORM, "released")
+
+
+def often_rejected(now: Acknowledging) -> Argument | None:
+    """Many records are given up."""
+    return None if now.rate is None else _share(now, now.rate.rejected, _OFTEN, "rejected")
+
+
+def _share(now: Acknowledging, count: int, least: float, how: str) -> Argument | None:
+    rate, step = now.rate, now.step
+    if rate is None or count < _MANY or rate.requests < _REQUESTS or count < least * rate.total:
+        return None
+    text = (
+        f"{step.here} ({step.packets}): of the {rate.total} records of the topic that the member acknowledged since "
+        f"{rate.by.here} ({rate.by.packets}), {count} were {how}"
+    )
+    return Argument(text, (step,), EXCHANGE, partition=now.partition, offsets=now.extent)
+
+
+_MEANT: Final = frozenset({"accepted", "rejected", "gap"})
+ROWS: Final = (
+    Rule(
+        number=60,
+        code="STALE_ACK_ACCEPTED",
+        text="An acknowledgement meant for one delivery is taken for the next: the records had come again meanwhile.",
+        must="Records are acknowledged while the lock lasts under which they were handed out.",
+        advice="Send acknowledgements before the lock is out (acquisition_lock_timeout_ms) and drop those that are late: the records come "
+        "again, and are acknowledged then.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, accept 0-9 → …; "
+        "… → 0, offsets 0-9; … → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
+        source="Kafka: SharePartition.acknowledge",
+        machine=IN_FLIGHT,
+        checks=(Check(meant_the_delivery_before, about=Acknowledging),),
+    ),
+    Rule(
+        number=64,
+        code="ACK_ATOMICITY_BROKEN",
+        text="Acknowledgements of a partition were refused, and part of them had an effect all the same.",
+        must="Of the acknowledgements of a partition either all are taken or none is.",
+        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka with these packets.",
+        wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
+        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
+        right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
+        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
+        source="Kafka: SharePartition.rollbackOrProcessStateUpdates",
+        blame=("broker",),
+        causes=("half_taken",),
+        verdicts=EXPLAINS,
+        machine=IN_FLIGHT,
+        checks=(Check(refused_and_half_taken, order=90, about=Acknowledging), Check(refused_and_stored, trigger=UNTOLD, about=Persisted)),
+    ),
+    Rule(
+        number=67,
+        code="ACK_LOST_IN_FLIGHT",
+        text="An acknowledgement was not answered and had no effect: the records are delivered again.",
+        advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the connection ended "
+        "before the answer came.",
+        source="KIP-932",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(lost, about=Acquiring),),
+    ),
+    Rule(
+        number=68,
+        code="NEVER_ACKED",
+        text="Records were acquired, and neither acknowledged nor renewed before their lock was out.",
+        advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once (max.poll.records), or forgets "
+        "to acknowledge. Processing that takes long renews the lock, or gets a longer one (share.record.lock.duration.ms).",
+        source="Kafka: SharePartition",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(never_acknowledged, about=Acquiring),),
+    ),
+    Rule(
+        number=87,
+        code="LOCK_TIMEOUT_REDELIVERY",
+        text="Records are delivered again because their lock ran out while their consumer was at work on them: it is too slow.",
+        advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once (max.poll.records), or lengthen "
+        "share.record.lock.duration.ms.",
+        source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(too_slow, about=Acquiring),),
+    ),
+    Rule(
+        number=69,
+        code="RELEASE_STORM",
+        text="A member gives back most records of a topic that it acquires: they come again until their deliveries are used up.",
+        advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not released.",
+        source="KIP-932",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(mostly_released, about=Acknowledging),),
+    ),
+    Rule(
+        number=69,
+        code="REJECT_RATE",
+        text="A member rejects many of the records of a topic: nobody gets them any more.",
+        advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and whether they are kept "
+        "elsewhere: the group is done with them.",
+        source="KIP-932",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(often_rejected, about=Acknowledging),),
+    ),
+    Rule(
+        number=88,
+        code="DUPLICATE_PROCESSING_WINDOW",
+        text="Two members accept the same records: the first one was too late, and both have processed them.",
+        advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it longer "
+        "(share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
+        source="Kafka: SharePartition.acknowledge",
+        blame=(),
+        verdicts=NOTES,
+        rationed=1,
+        machine=IN_FLIGHT,
+        checks=(Check(processed_meanwhile, about=Acknowledging), Check(processed_before, about=Acknowledging)),
+    ),
+)

@@ -1,0 +1,120 @@
+"""Bytes that are no messages, and messages whose bytes are wrong. Rules 1 to 6."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.steps import Sighting
+
+
+def impossible(odd: Oddity) -> Argument | None:
+    """Of what a broker sends only the client's requests tell that it is Kafka: TLS, say, has impossible lengths and is nobody's fault."""
+    return odd.argument(CONNECTION) if odd.sender == "client" else None
+
+
+def foreign(odd: Oddity) -> Argument | None:
+    """A listener that speaks TLS answers TLS: only where the broker says nothing and closes, or resets, it was the wrong protocol."""
+    return odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
+
+
+def truncated(odd: Oddity) -> Argument | None:
+    """When a capture ends, frames are not over: nothing is odd about that."""
+    return odd.at_end() if odd.is_over else None
+
+
+def undecodable(odd: Oddity) -> Argument | None:
+    """Bytes without a header may be a SASL token, whose beginning was missed."""
+    return odd.argument(CONNECTION if isinstance(odd.call, Sighting) else EXCHANGE)
+
+
+ROWS: Final = (
+    Rule(
+        number=1,
+        code="FRAME_LENGTH_INVALID",
+        text="A length prefix that is negative, or beyond what a broker takes.",
+        source="Kafka: NetworkReceive; socket.request.max.bytes",
+        weird=("FRAME_LENGTH_INVALID",),
+        checks=(Check(impossible),),
+        told="no message has such a length",
+        must="A request begins with its length, 8 to socket.request.max.bytes (100 MB unless configured).",
+        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection without a word.",
+        wrong="length -2, 8 bytes",
+        right="length 8, 8 bytes",
+    ),
+    Rule(
+        number=2,
+        code="FRAME_TRUNCATED_AT_CLOSE",
+        text="A connection ended inside a message.",
+        source="Kafka: NetworkReceive",
+        blame=(),
+        verdicts=NOTES,
+        at="end",
+        weird=("FRAME_TRUNCATED_AT_CLOSE",),
+        checks=(Check(truncated),),
+        told="a message is not whole",
+        advice="Close a connection between messages.",
+    ),
+    Rule(
+        number=3,
+        code="STREAM_GAP",
+        text="The capture does not hold all bytes of a connection: what is found there may be unknown.",
+        source="RFC 9293",
+        blame=(),
+        verdicts=NOTES,
+        weird=("STREAM_GAP",),
+        checks=(Check(Oddity.argument),),
+        advice="Capture nearer to the broker, with a larger buffer (tcpdump -B), or without what nobody asks for.",
+    ),
+    Rule(
+        number=4,
+        code="FOREIGN_PROTOCOL",
+        text="TLS or HTTP was sent to a listener that speaks plain Kafka.",
+        source="Kafka: security.protocol, listener.security.protocol.map",
+        at="end",
+        weird=("FOREIGN_PROTOCOL",),
+        checks=(Check(foreign),),
+        must="The client's security.protocol is that of the listener it connects to.",
+        advice="Set security.protocol to that of the listener: brokers read the TLS hello as a length, and close.",
+        wrong="16 03 01 (TLS) to a PLAINTEXT listener",
+        right="ApiVersions to a PLAINTEXT listener",
+    ),
+    Rule(
+        number=5,
+        code="TRAILING_BYTES",
+        text="A message is longer than its body: brokers pass over what is left, other readers may not.",
+        source="Kafka protocol guide",
+        blame=("client", "broker"),
+        weird=("TRAILING_BYTES",),
+        checks=(Check(Oddity.argument),),
+        told="bytes are left behind the body",
+        must="A message ends where its body does, by the layout of its version.",
+        advice="Compare the writer with the layout (kshark explain API): a field too many, or one of another version.",
+        wrong="Metadata v0, 4 bytes of body in a frame with 8",
+        right="Metadata v0, 4 bytes of body in a frame with 4",
+    ),
+    Rule(
+        number=6,
+        code="UNDECODABLE_BODY",
+        text="A message does not fit the layout of its API and version: brokers close the connection of such a request.",
+        source="Kafka: RequestContext.parseRequest",
+        blame=("client", "broker"),
+        weird=(
+            "BODY_TOO_SHORT",
+            "LENGTH_INVALID",
+            "NULL_NOT_ALLOWED",
+            "VARINT_TOO_LONG",
+            "TAG_LENGTH_MISMATCH",
+            "TAGS_UNSORTED",
+            "TOO_MANY_ELEMENTS",
+        ),
+        checks=(Check(undecodable),),
+        told="it does not fit the layout of its version",
+        must="A body has the fields of its API and version, each as long as it says.",
+        advice="Compare the writer with the layout (kshark explain API): brokers close the connection of such a request.",
+        wrong="Metadata v0 that announces 2 topics and has 1",
+        right="Metadata v0 that announces 1 topic and has 1",
+    ),
+)

@@ -1,0 +1,177 @@
+"""`kshark deliveries`: the records that share groups have in flight, who holds them, and what became of one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from dissectors.topics import NAMING_APIS
+from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
+from kshark.api_keys import PRODUCE
+from kshark.cli.apis import registry
+from kshark.cli.parser import Parser, add_captures, add_format
+from kshark.cli.period import time_of
+from kshark.cli.source import Source, print_notes, sources
+from kshark.errors import UsageError
+from kshark.model import Event, Exchange
+from kshark.names import TopicNames
+from kshark.output.deliveries import delivery_lines, holder_lines, produced_lines, state_lines
+from kshark.output.sink import Sink
+from kshark.output.spans import Line
+from kshark.pipeline import Options
+from kshark.report.produced import Produced, produced_by
+
+EXAMPLES = (
+    "kshark deliveries trace.pcap",
+    "kshark deliveries trace.pcap --group g --topic orders --partition 0 --at +12.5s",
+    "kshark deliveries trace.pcap --topic orders --partition 0 --offset 4711",
+    "kshark deliveries trace.pcap --holders",
+)
+
+Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
+
+
+def arguments(parser: Parser) -> None:
+    add_captures(parser)
+    add_format(parser, "text", "json")
+    parser.add_argument("--group", metavar="NAME", help="only records of this group")
+    parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
+    parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
+    parser.add_argument("--at", metavar="TIME|PACKET", help="what records are in at a moment: +10s, 14:03:07, or a packet's number")
+    parser.add_argument("--offset", type=_offset, metavar="N", help="one record's life: produced, acquired, acknowledged, by whom")
+    parser.add_argument("--holders", action="store_true", help="who holds which records since when, and what the start offset waits for")
+
+
+def run(args: Namespace) -> int:
+    sink = Sink(sys.stdout)
+    if args.at is not None:
+        _moment(args.at, 0)
+    options = Options(records=args.offset is not None, payload=False, bodies=APIS | NAMING_APIS | _produced(args))
+    for source in sources(args, options):
+        if args.each and args.format == "text":
+            sink.text(f"== {source.name}\n")
+        _show(source, args, sink)
+        print_notes(source, heading=args.each)
+    return 0
+
+
+def _produced(args: Namespace) -> frozenset[int]:
+    return frozenset({PRODUCE}) if args.offset is not None else frozenset()
+
+
+def _show(source: Source, args: Namespace, sink: Sink) -> None:
+    reading = _Reading(source, args)
+    if args.holders or args.at is not None:
+        for _ in reading:
+            pass
+        now_ns = reading.now_ns
+        if args.holders:
+            holders = reading.named(reading.analyzer.holders(now_ns))
+            _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
+        else:
+            states = reading.named(reading.analyzer.in_flight(now_ns))
+            _print(sink, args, states, lambda: state_lines(states, now_ns, sink.width))
+        return
+    found = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
+    if args.offset is not None:
+        found = [delivery for delivery in found if delivery.has(args.offset)]
+        born = [one for one in reading.produced if reading.takes(one.topic, one.topic_id, one.partition)]
+        if args.format == "text" and not args.quiet:
+            sink.lines(produced_lines(born, args.offset, sink.width))
+        elif not args.quiet:
+            sink.json(born)
+    _print(sink, args, found, lambda: delivery_lines(found, sink.width, offset=args.offset))
+
+
+def _print(sink: Sink, args: Namespace, found: Sequence[Listed], lines: Callable[[], Iterable[Line]]) -> None:
+    if args.quiet:
+        return
+    if args.format == "json":
+        sink.json(found)
+    else:
+        sink.lines(lines())
+
+
+class _Reading:
+    """Deliveries of a capture, up to the moment that was asked for; what else is known when it is over."""
+
+    def __init__(self, source: Source, args: Namespace) -> None:
+        self._log = DeliveryLog()
+        self.analyzer = Analyzer(tell=self._log.change)
+        self.now_ns = 0
+        self.produced: list[Produced] = []
+        self._names = TopicNames(registry(args))
+        self._source = source
+        self._args = args
+        self._start_ns: int | None = None
+
+    def __iter__(self) -> Iterator[Delivery]:
+        for page in self._source:
+            for event in page:
+                if self._is_past(event):
+                    return
+                self._learn(event)
+                self.analyzer.feed(event)
+            yield from self._log.since()
+        self.analyzer.close()
+        yield from self._log.since()
+
+    def _is_past(self, event: Event) -> bool:
+        time_ns, packet = getattr(event, "time_ns", None), getattr(event, "packet", 0)
+        if time_ns is None:
+            return False
+        if self._start_ns is None:
+            self._start_ns = time_ns
+        if self._args.at is not None:
+            last_packet, last_ns = _moment(self._args.at, self._start_ns)
+            if packet > last_packet or time_ns > last_ns:
+                self.now_ns = self.now_ns if last_ns == _NEVER else last_ns
+                return True
+        self.now_ns = max(self.now_ns, time_ns)
+        return False
+
+    def _learn(self, event: Event) -> None:
+        if not isinstance(event, Exchange):
+            return
+        for message in (event.request, event.response):
+            if message is not None:
+                self._names.learn(message)
+        if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
+            self.produced += produced_by(event, self._args.offset)
+
+    def takes(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
+        args = self._args
+        topic = topic or self._names.known.get(topic_id or "")
+        return args.topic in (None, topic, topic_id) and args.partition in (None, partition)
+
+    def named(self, found: Iterable[Listed]) -> list[Listed]:
+        """Those that were asked for, with their topics' names."""
+        args = self._args
+        kept = []
+        for one in [*found]:
+            one.topic = self._names.known.get(one.topic_id)
+            if self.takes(one.topic, one.topic_id, one.partition) and args.group in (None, one.group_id):
+                kept.append(one)
+        return kept
+
+
+_NEVER = 1 << 62
+
+
+def _moment(text: str, start_ns: int) -> tuple[int, int]:
+    """The last packet and the last time."""
+    if re.fullmatch(r"\d{1,9}", text):
+        return int(text), _NEVER
+    try:
+        return _NEVER, time_of(text, start_ns)
+    except UsageError:
+        raise UsageError(f'--at takes a time or the number of a packet, not "{text}"; write +10s, 14:03:07 or 4711') from None
+
+
+def _offset(text: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise ArgumentTypeError(f'"{text}" is no number from 0')
+    return int(text)

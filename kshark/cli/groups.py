@@ -1,0 +1,65 @@
+"""`kshark groups`: groups of all types, their members and coordinators, and what administrators did."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from dataclasses import replace
+
+from dissectors.topics import NAMING_APIS
+from kshark.api_keys import API_VERSIONS
+from kshark.cli.parser import Parser, add_captures, add_format
+from kshark.cli.shown import add_filter, display_filter, filtered
+from kshark.cli.source import Source, print_notes, sources
+from kshark.groups import APIS, Groups
+from kshark.model import Exchange
+from kshark.output.groups import group_lines, total_line
+from kshark.output.sink import Sink
+from kshark.output.spans import folded
+from kshark.pipeline import Options
+
+EXAMPLES = (
+    "kshark groups trace.pcap",
+    "kshark groups trace.pcap -V --until +30s",
+    "kshark groups trace.pcap -T json | jq '.operations[] | select(.outcome != \"done\")'",
+    "kshark groups trace.pcap -T json | jq '.members[] | select(.ended.how == \"fenced\")'",
+)
+
+
+def arguments(parser: Parser) -> None:
+    add_captures(parser)
+    add_format(parser, "text", "json")
+    add_filter(parser, "only groups of which a request or an answer that passes tells")
+    parser.add_argument(
+        "-V", dest="verbose", action="store_true", help="every change of each group: state, epochs, members; and who read what of it"
+    )
+
+
+def run(args: Namespace) -> int:
+    sink = Sink(sys.stdout)
+    read = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
+    for source in sources(args, replace(filtered(read, args), records=False)):
+        if args.each and args.format == "text":
+            sink.text(f"== {source.name}\n")
+        _show(source, args, sink)
+        print_notes(source, heading=args.each)
+    return 0
+
+
+def _show(source: Source, args: Namespace, sink: Sink) -> None:
+    groups, wanted, passed = Groups(), display_filter(args), set[str]()
+    for page in source:
+        for event in page:
+            told = groups.feed(event)
+            if told and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
+                passed.update(told)
+    groups.close()
+    names = {} if source.names is None else source.names.known
+    listed = [group for group in groups.listed(names) if wanted is None or group.group_id in passed]
+    if args.format == "json":
+        sink.json([] if args.quiet else listed)
+        return
+    if not args.quiet:
+        for group in listed:
+            sink.lines(group_lines(group, sink.width, verbose=args.verbose))
+    sink.lines(folded(total_line(listed, groups.left_out), sink.width, 2))

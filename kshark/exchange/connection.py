@@ -1,0 +1,97 @@
+"""What must be known of a connection to understand its next frame, and that as values which another process can go on from."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from kshark.exchange.decoding import Decoder, Decoders
+from kshark.exchange.owner import Owner
+from kshark.model import Flow, Message
+
+#: Of a request that waits, what its answer needs.
+_what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+
+
+class Open(msgspec.Struct, gc=False):
+    """A request that waits for its answer."""
+
+    message: Message
+    decoder: Decoder
+    correlation_id: int
+    owner: Owner | None = None
+
+
+class FlowState(NamedTuple):
+    """A connection between two of its frames, as values that can be sent.
+
+    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id,
+    size, its body where that is a dict, and whose it is. The rest is as in Connection.
+    """
+
+    client: str
+    broker: str
+    open: list[tuple[Any, ...]]
+    one_way: list[int]
+    raw: bool
+    raw_open: int
+    answers_lost: bool
+    is_early: bool
+    offered: bytes
+    authenticated: bool | None
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection of Kafka's, as the exchange stage knows it."""
+
+    flow: Flow
+    client: str
+    broker: str
+    open: deque[Open] = field(default_factory=deque)
+    #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
+    one_way: list[int] = field(default_factory=list)
+    #: SASL tokens without header follow (SaslHandshake v0); how many of the client's are not answered yet.
+    raw: bool = False
+    raw_open: int = 0
+    #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
+    answers_lost: bool = False
+    #: It uses APIs in versions that no finished release takes.
+    is_early: bool = False
+    #: What the broker answered to ApiVersions (offer_of); empty before that.
+    offered: bytes = b""
+    #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or was refused.
+    authenticated: bool | None = None
+
+    @property
+    def state(self) -> FlowState:
+        waiting = [(*_what_waits(request.message), _plain(request.message.body), request.owner) for request in self.open]
+        return FlowState(
+            self.client, self.broker, waiting, self.one_way[:], self.raw, self.raw_open, self.answers_lost, self.is_early,
+            self.offered, self.authenticated,
+        )  # fmt: skip
+
+
+def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
+    """The connection in that state."""
+    known = Connection(
+        flow, at.client, at.broker, deque(), at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
+        at.offered, at.authenticated,
+    )  # fmt: skip
+    for packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner in at.open:
+        decoder = decoders[key << 16 | version & 0xFFFF]
+        message = Message(
+            packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,
+            correlation_id, client_id, UNSET, UNSET, size, body,
+        )  # fmt: skip
+        known.open.append(Open(message, decoder, correlation_id, owner))
+    return known
+
+
+def _plain(body: Any) -> Any:
+    return body if type(body) is dict else UNSET

@@ -1,0 +1,37 @@
+"""What a broker offers: the APIs and versions of its answer to ApiVersions, kept once for all connections that were given the same."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from msgspec import UNSET, msgpack
+
+from kshark.api_keys import FETCH, PRODUCE
+
+#: Who offers no lower Fetch is 4.0 or later, and takes Produce from version 3 on, though it offers 0 for old clients' sake (KAFKA-18659).
+_FETCH_OF_4_0: Final = 4
+_PRODUCE_OF_4_0: Final = 3
+
+
+def offer_of(body: Any) -> bytes:
+    """The answer's ranges; nothing where it has none."""
+    ranges = getattr(body, "api_keys", UNSET)
+    if ranges is UNSET or ranges is None:
+        return b""
+    return _once(msgpack.encode(ranges))
+
+
+@lru_cache(maxsize=64)
+def _once(offer: bytes) -> bytes:
+    """Every connection is offered the same: it is kept once."""
+    return offer
+
+
+def is_offered(offer: bytes, api_key: int, version: int) -> bool:
+    """Whether the broker takes that version."""
+    ranges: dict[int, tuple[int, int]] = {one["api_key"]: (one["min_version"], one["max_version"]) for one in msgpack.decode(offer)}
+    lowest, highest = ranges.get(api_key, (0, -1))
+    if api_key == PRODUCE and ranges.get(FETCH, (0, 0))[0] >= _FETCH_OF_4_0:
+        lowest = max(lowest, _PRODUCE_OF_4_0)
+    return lowest <= version <= highest

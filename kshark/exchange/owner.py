@@ -1,0 +1,26 @@
+"""Whose an answer is: answers of Kafka rarely name a group or a member, their requests do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshark.model import Message
+
+#: The group and the member that a request names; None, or UNSET, for what it does not.
+Owner = tuple[Any, Any]
+
+
+def owner_of(body: Any) -> Owner:
+    """Whose a request is, by its body, or by a dict with some of its fields."""
+    if type(body) is dict:
+        return body.get("group_id"), body.get("member_id")
+    return getattr(body, "group_id", None), getattr(body, "member_id", None)
+
+
+def belongs(answer: Message, owner: Owner) -> None:
+    """The answer is its request's group's and member's; what it says of them itself stands in its body."""
+    group_id, member_id = owner
+    if isinstance(group_id, str) and not getattr(answer.body, "group_id", None):
+        answer.group_id = group_id
+    if isinstance(member_id, str) and not getattr(answer.body, "member_id", None):
+        answer.member_id = member_id

@@ -1,0 +1,64 @@
+"""Which broker coordinates a group: as FindCoordinator says, and as its answers show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from typing import Any, Final
+
+from dissectors.enums import CoordinatorType
+from kshark.groups.known import Group, Heard, Known
+from kshark.groups.listed import Coordinator
+from kshark.model import endpoint
+
+
+def found(known: Known, heard: Heard) -> Sequence[str]:
+    """FindCoordinator; up to version 3 it asks for one key."""
+    if heard.answer is None or getattr(heard.asked, "key_type", _GROUP) != _GROUP:
+        return ()
+    groups = []
+    for group_id, named in _named(heard):
+        if named.error_code == 0 and group_id:
+            group = known.of(group_id)
+            _take(group, heard, named.node_id, endpoint(named.host, named.port))
+            groups.append(group_id)
+    return groups
+
+
+_GROUP: Final = CoordinatorType.GROUP
+
+
+def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
+    coordinators = getattr(heard.answer, "coordinators", None)
+    if isinstance(coordinators, list):
+        yield from ((one.key, one) for one in coordinators)
+    else:
+        yield heard.asked.key, heard.answer
+
+
+def _take(group: Group, heard: Heard, node_id: int, host: str) -> None:
+    last = group.coordinators[-1] if group.coordinators else None
+    if last is not None and last.node_id is None and _may_be(host, last.broker):
+        last.node_id, last.host = node_id, host
+    elif last is None or (last.node_id, last.host) != (node_id, host):
+        group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, node_id, host))
+
+
+def answers_for(group: Group, heard: Heard) -> None:
+    """A broker answered as only the coordinator does."""
+    last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
+    if last is not None and last.broker is None and _may_be(last.host, broker):
+        last.broker = broker
+    elif last is None or last.broker != broker:
+        group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, broker=broker))
+
+
+def _may_be(host: str | None, broker: str | None) -> bool:
+    """Whether a broker that is named so may have that address: names of hosts are resolved elsewhere."""
+    if host is None or broker is None or host == broker:
+        return True
+    try:
+        ip_address(host.rpartition(":")[0].strip("[]"))
+    except ValueError:
+        return host.rpartition(":")[2] == broker.rpartition(":")[2]
+    return False

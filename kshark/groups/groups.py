@@ -1,0 +1,152 @@
+"""Events in, groups out: each exchange of an API that tells of groups goes to its handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kshark.analysis import Moment
+from kshark.analysis.administration import ADMINISTRATION_APIS, Administration
+from kshark.analysis.operations import Operation
+from kshark.analysis.reading import doubt_of
+from kshark.api_keys import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_DESCRIBE,
+    STREAMS_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+)
+from kshark.groups import classic, coordinators, descriptions, heartbeats
+from kshark.groups.known import Group, Heard, Known
+from kshark.groups.listed import Assigned, ListedGroup, ListedMember
+from kshark.model import Event, Exchange, Message
+
+_HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
+    FIND_COORDINATOR: coordinators.found,
+    JOIN_GROUP: classic.joined,
+    HEARTBEAT: classic.stayed,
+    LEAVE_GROUP: classic.left,
+    SYNC_GROUP: classic.synced,
+    DESCRIBE_GROUPS: descriptions.described,
+    LIST_GROUPS: descriptions.listed,
+    DELETE_GROUPS: descriptions.deleted,
+    CONSUMER_GROUP_HEARTBEAT: heartbeats.heartbeat,
+    CONSUMER_GROUP_DESCRIBE: descriptions.described,
+    SHARE_GROUP_HEARTBEAT: heartbeats.heartbeat,
+    SHARE_GROUP_DESCRIBE: descriptions.described,
+    SHARE_FETCH: heartbeats.session,
+    SHARE_ACKNOWLEDGE: heartbeats.session,
+    STREAMS_GROUP_HEARTBEAT: heartbeats.heartbeat,
+    STREAMS_GROUP_DESCRIBE: descriptions.described,
+}
+#: APIs whose bodies are looked at, besides those that name topics and clients' software.
+APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys()
+
+
+class Groups:
+    """`feed` takes events in the order of the time line and gives the ids of the groups that one tells of, `close` the end of them;
+    `listed` is what is known.
+    """
+
+    def __init__(self) -> None:
+        self._known = Known()
+        self._administration = Administration()
+
+    @property
+    def left_out(self) -> int:
+        """Groups that are no longer held."""
+        return self._known.groups_left_out
+
+    def feed(self, event: Event) -> Sequence[str]:
+        self._take(self._administration.feed(event))
+        if not isinstance(event, Exchange) or (request := event.request) is None:
+            return ()
+        handled = request.api_key if isinstance(request.api_key, int) else -1
+        handler = _HANDLERS.get(handled)
+        if not _whole(request):
+            return ()
+        if handler is None:
+            return _administered(request) if handled in ADMINISTRATION_APIS else ()
+        answer = event.response.body if event.response is not None and _whole(event.response) else None
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
+        return handler(self._known, Heard(event.flow, handled, client_id, request.body, answer, since, at))
+
+    def close(self) -> None:
+        """No more events: what administrators did is over."""
+        self._take(self._administration.close())
+
+    def listed(self, names: Mapping[str, str]) -> list[ListedGroup]:
+        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids."""
+        groups = [group for _, group in sorted(self._known.groups.items()) if group.is_known]
+        return [_listed(group, names) for group in groups]
+
+    def _take(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            self._known.of(operation.group_id).administered(operation)
+
+
+def _whole(message: Message) -> bool:
+    return message.body is not None and message.body is not UNSET and doubt_of(message) is None
+
+
+def _administered(request: Message) -> Sequence[str]:
+    """The groups that a request of an administrator, or to a share coordinator, names."""
+    body = request.body
+    named = [body] if hasattr(body, "group_id") else getattr(body, "groups", None) or ()
+    return [one.group_id for one in named]
+
+
+def _listed(group: Group, names: Mapping[str, str]) -> ListedGroup:
+    now = group.now
+    return ListedGroup(
+        group_id=group.group_id,
+        type=now.type,
+        protocol_type=group.protocol_type if now.type == "classic" else None,
+        state=now.state,
+        group_epoch=now.group_epoch,
+        assignment_epoch=now.assignment_epoch,
+        generation=now.generation,
+        assignor=group.assignor,
+        coordinators=[*group.coordinators],
+        history=[*group.history],
+        members=[_member(group, member, names) for member in group.members.values()],
+        operations=[_operation(one, names) for one in group.operations],
+        history_left_out=group.changes - len(group.history),
+        members_left_out=group.members_left_out,
+        operations_left_out=group.operations_left_out,
+    )
+
+
+def _member(group: Group, member: ListedMember, names: Mapping[str, str]) -> ListedMember:
+    style = group.styles.get(member.member_id)
+    assignment = member.assignment
+    return replace(
+        member,
+        assignment=None if assignment is None else [_named(one, names) for one in assignment],
+        acknowledges=None if style is None else style.told(),
+    )
+
+
+def _operation(one: Operation, names: Mapping[str, str]) -> Operation:
+    rows = [row if row.topic is not None else replace(row, topic=names.get(row.topic_id or "")) for row in one.partitions]
+    return replace(one, partitions=rows)
+
+
+def _named(one: Assigned, names: Mapping[str, str]) -> Assigned:
+    topic = one.topic if one.topic is not None or one.topic_id is None else names.get(one.topic_id)
+    return Assigned(one.topic_id, topic, sorted(one.partitions))

@@ -1,0 +1,86 @@
+"""How a member of a share group acknowledges. No message says it: it is inferred from what is acknowledged, when.
+
+An implicit member accepts all that it fetched with its next request, and says GAP where offsets have no record; only an explicit one
+chooses: it releases, rejects and renews, or acknowledges later records before earlier ones. (An implicit member releases a record that
+cannot be deserialized, and rejects a batch whose checksum is wrong: seldom enough.) Source: KIP-932; Kafka: ShareConsumeRequestManager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from dissectors.enums import AcknowledgeType
+from kshark import limits
+from kshark.analysis.offset_ranges import OffsetRanges
+from kshark.groups.listed import Acknowledging
+
+_FINAL: Final = -1
+_CHOSEN: Final = (AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
+_WORDS: Final = {AcknowledgeType.RELEASE: "released", AcknowledgeType.REJECT: "rejected", AcknowledgeType.RENEW: "renewed"}
+
+Partition = tuple[str, int]
+
+
+class Style:
+    """One member: `request` and `acquired` take what it asks and gets, in the order of the time line."""
+
+    def __init__(self) -> None:
+        self._types: Counter[int] = Counter()
+        self._whole = 0
+        self._parts = 0
+        self._skipped = 0
+        #: What it holds, as far as it was seen to acquire it.
+        self._held: dict[Partition, OffsetRanges[bool]] = {}
+
+    def request(self, epoch: int, topics: Any) -> None:
+        """A ShareFetch or ShareAcknowledge; what a final epoch releases is what the member had not come to."""
+        for topic in topics or ():
+            for partition in topic.partitions or ():
+                if batches := partition.acknowledgement_batches:
+                    self._acknowledged((topic.topic_id, partition.partition_index), batches, final=epoch == _FINAL)
+        if epoch == _FINAL:
+            self._held.clear()
+
+    def acquired(self, responses: Any) -> None:
+        """What a ShareFetch was answered."""
+        for topic in responses or ():
+            for partition in topic.partitions or ():
+                for range_ in partition.acquired_records or ():
+                    if len(self._held) < limits.SESSION_PARTITIONS:
+                        held = self._held.setdefault((topic.topic_id, partition.partition_index), OffsetRanges())
+                        held.put(range_.first_offset, range_.last_offset, True)
+                        held.keep(limits.HELD_RANGES)
+
+    def told(self) -> Acknowledging:
+        """What can be inferred so far."""
+        chosen = [f"{_WORDS[kind]} {self._types[kind]}" for kind in _CHOSEN if self._types[kind]]
+        if self._skipped:
+            chosen.append(f"left earlier records for later ×{self._skipped}")
+        if chosen:
+            return Acknowledging("explicit", ", ".join(chosen))
+        accepted = self._types[AcknowledgeType.ACCEPT]
+        if self._whole and not self._parts:
+            return Acknowledging("implicit", f"accepted {accepted}, all it held at once each time")
+        return Acknowledging(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
+
+    def _acknowledged(self, partition: Partition, batches: Any, *, final: bool) -> None:
+        held = self._held.get(partition)
+        last = -1
+        for batch in batches:
+            size = max(0, batch.last_offset - batch.first_offset + 1)
+            types = batch.acknowledge_types or ()
+            for kind in types:
+                if not (final and kind == AcknowledgeType.RELEASE):
+                    self._types[kind] += size if len(types) == 1 else 1
+            if held is not None and AcknowledgeType.RENEW not in types:
+                held.drop(batch.first_offset, batch.last_offset)
+                last = max(last, batch.last_offset)
+        if held is None or final:
+            return
+        if held.first is not None and held.first < last:
+            self._skipped += 1
+        self._whole += not held
+        self._parts += bool(held)
+        if not held:
+            del self._held[partition]

@@ -1,0 +1,273 @@
+"""Events in, counts out: share requests, heartbeats and what share coordinators are asked, beside what the analysis makes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from dissectors.topics import NAMING_APIS
+from kshark import limits
+from kshark.analysis import APIS as ANALYSED
+from kshark.analysis import Analyzer, Change, Listed, ListedSession
+from kshark.analysis.statistics import acknowledged_types, is_whole, waited_in_full
+from kshark.api_keys import (
+    PRODUCE,
+    READ_SHARE_GROUP_STATE,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_HEARTBEAT,
+    WRITE_SHARE_GROUP_STATE,
+)
+from kshark.metrics.arrivals import Arrivals
+from kshark.metrics.counts import (
+    EMPTY,
+    FAILED,
+    IDLE,
+    RECORDS,
+    UNANSWERED,
+    UNREAD,
+    Counted,
+    MemberCounts,
+    PartitionId,
+)
+from kshark.model import Event, Exchange, Message
+from kshark.names import TopicNames
+
+#: APIs whose bodies are looked at.
+APIS: Final = ANALYSED | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
+
+_LEAVE: Final = -1
+_JOIN: Final = 0
+#: Refused heartbeats after which the member is in the group no more: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+_OUT: Final = frozenset({25, 110})
+
+#: Events with which records can be acquired again; with some it is not their member who gives them back.
+_LOST: Final = frozenset({"lock_timeout", "session_released"})
+_GIVEN_BACK: Final = _LOST | {"released"}
+
+_Answer = dict[PartitionId, Any]
+
+
+class ShareCounting:
+    """`page` takes events in the order of the time line; then `close` gives what was counted. `names` learns the names of topics.
+
+    `counts` says whether an event, or a time, is one that is counted: the others tell what sessions and records are in.
+    """
+
+    def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
+        self._analyzer = Analyzer(sessions=True, tell=self._changed)
+        self._arrivals = Arrivals(names.known)
+        self._counts = counts
+        self._names = names
+        self._to = Counted()
+        self._last_ns = 0
+        #: Fetches without an answer, and until when they wait at the longest.
+        self._open: list[tuple[MemberCounts, int]] = []
+        self._handlers: Final[dict[int, Callable[[Exchange, Message, Message | None], None]]] = {
+            PRODUCE: self._produce,
+            SHARE_FETCH: self._fetch,
+            SHARE_ACKNOWLEDGE: self._acknowledge,
+            SHARE_GROUP_HEARTBEAT: self._heartbeat,
+            READ_SHARE_GROUP_STATE: self._state,
+            WRITE_SHARE_GROUP_STATE: self._state,
+        }
+
+    def page(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._analyzer.feed(event)
+            if isinstance(event, Message):
+                self._last_ns = max(self._last_ns, event.time_ns)
+                self._names.learn(event)
+                if self._counts(event):
+                    self._to.span.add(event.time_ns)
+            elif isinstance(event, Exchange) and (request := event.request) is not None:
+                handler = self._handlers.get(request.api_key) if isinstance(request.api_key, int) else None
+                if handler is not None and is_whole(request):
+                    handler(event, request, event.response)
+        self._sessions(self._analyzer.listed())
+
+    def close(self) -> Counted:
+        """The end of the capture: what is still open is open."""
+        for state in self._analyzer.in_flight(self._last_ns):
+            counts = self._to.partitions.get((state.group_id, PartitionId(state.topic_id, state.partition)))
+            if counts is not None:
+                counts.start.put(self._last_ns, state.start_offset)
+                counts.end.put(self._last_ns, state.end_offset)
+        for holder in self._analyzer.holders(self._last_ns):
+            counts = self._to.partitions.get((holder.group_id, PartitionId(holder.topic_id, holder.partition)))
+            if counts is not None:
+                counts.held[holder.member_id] += holder.records
+        for member, until_ns in self._open:
+            member.waiting += until_ns >= self._last_ns
+        self._analyzer.close()
+        self._sessions(self._analyzer.listed())
+        return self._to
+
+    # -- what the analysis tells
+
+    def _changed(self, change: Change) -> None:
+        if change.event not in _GIVEN_BACK:
+            return
+        group_id, partition = change.partition.group_id, PartitionId(*change.partition.partition)
+        self._arrivals.given_back(group_id, partition, change.time_ns)
+        if change.event in _LOST and self._counts(change.time_ns):
+            records = change.last - change.first + 1
+            self._to.partition(group_id, partition).lost[change.event] += records
+            if change.member_id is not None:
+                self._to.member(group_id, change.member_id).lost[change.event] += records
+
+    def _sessions(self, listed: Iterable[Listed]) -> None:
+        for one in listed:
+            if not isinstance(one, ListedSession) or not self._counts(one.time_ns):
+                continue
+            session = one.session
+            member = self._to.member(session.group_id, session.member_id)
+            if session.closed is not None:
+                member.sessions[session.closed.how] += 1
+            member.session_partitions += one.partitions or 0
+
+    # -- share requests
+
+    def _produce(self, _: Exchange, request: Message, response: Message | None) -> None:
+        if response is not None and is_whole(response):
+            self._arrivals.produced(request, response)
+
+    def _fetch(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        if not self._counts(exchange):
+            return
+        asked = request.body
+        member = self._member(exchange, request)
+        member.last_fetch.put(request.time_ns)
+        listed = _by_partition(asked.topics)
+        if len(member.asked_for) < limits.SESSION_PARTITIONS:
+            member.asked_for.update(listed)
+        if response is None or not is_whole(response):
+            came = UNANSWERED if exchange.outcome == "unanswered" else UNREAD
+            member.fetches[came] += 1
+            member.drought.outcomes[came, 0] += 1
+            self._acknowledged(member, request, listed, None, {})
+            if came == UNANSWERED:
+                self._open.append((member, request.time_ns + asked.max_wait_ms * 1_000_000))
+            return
+        told = response.body
+        answered = _by_partition(told.responses)
+        self._acknowledged(member, request, listed, told.error_code, {key: one.acknowledge_error_code for key, one in answered.items()})
+        self._outcome(member, request, response, answered)
+
+    def _outcome(self, member: MemberCounts, request: Message, response: Message, answered: _Answer) -> None:
+        """What came of a fetch, and how long it took."""
+        asked, told = request.body, response.body
+        latency_ns = response.latency_ns if isinstance(response.latency_ns, int) else 0
+        failed = {key: one.error_code for key, one in answered.items() if one.error_code}
+        for key, code in failed.items():
+            self._to.partition(asked.group_id, key).failed[code] += 1
+        since = [self._acquired(member, request, key, held) for key, one in answered.items() for held in one.acquired_records or ()]
+        came = RECORDS if since else FAILED if told.error_code or failed else IDLE if waited_in_full(asked, latency_ns) else EMPTY
+        member.fetches[came] += 1
+        member.latency.add(latency_ns)
+        member.throttled.add(max(0, told.throttle_time_ms))
+        if came == RECORDS:
+            waited_ns = min(latency_ns, min(since) - request.time_ns)
+            member.work.add(latency_ns - waited_ns)
+            member.idle.add(waited_ns)
+            member.bytes.add(sum(one.records.size for one in answered.values() if one.records))
+            member.records.add(
+                sum(max(0, held.last_offset - held.first_offset + 1) for one in answered.values() for held in one.acquired_records or ())
+            )
+            member.drought.rain(response.time_ns)
+        else:
+            (member.work if came == FAILED else member.idle).add(latency_ns)
+            code = told.error_code or next(iter(failed.values()), 0)
+            member.drought.outcomes[came, code] += 1
+            if code:
+                member.failed[code] += 1
+
+    def _acquired(self, member: MemberCounts, request: Message, key: PartitionId, held: Any) -> int:
+        """Counts a range of records that was handed out; gives the time since when they were there."""
+        group_id = request.body.group_id
+        records = max(0, held.last_offset - held.first_offset + 1)
+        partition = self._to.partition(group_id, key)
+        partition.acquired[held.delivery_count] += records
+        member.acquired[held.delivery_count] += records
+        if held.delivery_count == 1:
+            partition.ranges.add(records)
+        return self._arrivals.since(group_id, key, held, request.time_ns)
+
+    def _acknowledge(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        if not self._counts(exchange):
+            return
+        member = self._member(exchange, request)
+        listed = _by_partition(request.body.topics)
+        if response is None or not is_whole(response):
+            self._acknowledged(member, request, listed, None, {})
+            return
+        errors = {key: one.error_code for key, one in _by_partition(response.body.responses).items()}
+        self._acknowledged(member, request, listed, response.body.error_code, errors)
+
+    def _acknowledged(
+        self, member: MemberCounts, request: Message, listed: _Answer, error: int | None, errors: Mapping[PartitionId, int]
+    ) -> None:
+        """What a request acknowledges; `error` is the answer's own code, None where there is no answer, `errors` those of partitions."""
+        acknowledges = failed = False
+        for key, one in listed.items():
+            records = Counter[int]()
+            for batch in one.acknowledgement_batches or ():
+                records.update(acknowledged_types(batch))
+            code = error or errors.get(key) if error is not None else None
+            partition = self._to.partition(request.body.group_id, key) if records else None
+            for kind, count in records.items():
+                member.acknowledged[kind, code] += count
+                if partition is not None:
+                    partition.acknowledged[kind, code] += count
+            acknowledges = acknowledges or bool(records)
+            failed = failed or bool(records and code)
+        member.acknowledging += acknowledges
+        member.acknowledging_failed += failed
+
+    # -- coordinators
+
+    def _heartbeat(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        if not self._counts(exchange):
+            return
+        asked, member = request.body, self._member(exchange, request)
+        member.last_heartbeat.put(request.time_ns)
+        told = None if response is None or not is_whole(response) else response.body
+        if response is None or told is None:
+            return
+        if isinstance(response.latency_ns, int):
+            member.heartbeats.add(response.latency_ns)
+        if told.error_code:
+            member.refused[told.error_code] += 1
+            if told.error_code in _OUT:
+                member.present.put(response.time_ns, False)
+            return
+        member.present.put(response.time_ns, asked.member_epoch != _LEAVE)
+        if told.member_epoch > 0:
+            lowest = told.member_epoch - 1 if asked.member_epoch == _JOIN else told.member_epoch
+            self._to.group(asked.group_id).epochs.add(lowest, told.member_epoch)
+        if told.assignment is not None:
+            assigned = {
+                PartitionId(topic.topic_id, one) for topic in told.assignment.topic_partitions or () for one in topic.partitions or ()
+            }
+            member.rebalances += assigned != (member.assigned.value or set())
+            member.assigned.put(response.time_ns, assigned)
+
+    def _state(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        """A leader reads the state of a partition that it begins to lead, or writes it."""
+        if response is not None and isinstance(response.latency_ns, int) and self._counts(exchange):
+            group = self._to.group(request.body.group_id)
+            (group.writes if request.api_key == WRITE_SHARE_GROUP_STATE else group.loads).add(response.latency_ns)
+
+    def _member(self, exchange: Exchange, request: Message) -> MemberCounts:
+        body = request.body
+        self._to.group(body.group_id)
+        member = self._to.member(body.group_id, body.member_id)
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        member.client.put(request.time_ns, (client_id, exchange.flow.client.rpartition(":")[0]))
+        return member
+
+
+def _by_partition(topics: Any) -> dict[PartitionId, Any]:
+    """The structures of partitions; of entries that repeat each other brokers take the last."""
+    return {PartitionId(topic.topic_id, one.partition_index): one for topic in topics or () for one in topic.partitions or ()}

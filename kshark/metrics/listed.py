@@ -1,0 +1,167 @@
+"""What is told of share groups: these structs, with their fields in this order, are the JSON of `kshark stats --share -T json`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from kshark.metrics.counts import OUTCOMES, Counted, GroupCounts, MemberCounts, PartitionCounts, PartitionId, Span
+from kshark.metrics.metric import Metric, Number
+from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
+from kshark.metrics.trouble import trouble_of
+
+C = TypeVar("C")
+Metrics = dict[str, Number | None]
+
+
+class ListedMember(msgspec.Struct):
+    """A member; `trouble` says why it gets no records, null where it does, or need not.
+
+    `fetches` counts its fetches by what came of them (records, failed, idle, empty, unanswered, unread); of `work_ms` and `idle_ms`, each
+    with p50, p95, p99 and max, the first is what they took where there were records or an error, the second what they waited for records.
+    `errors` counts those that failed by error, `heartbeat_errors` its refused heartbeats, `sessions` its share sessions by how they ended.
+    """
+
+    member_id: str | None
+    client_id: str | None
+    address: str | None
+    present: bool
+    last_records_ns: int | None
+    trouble: str | None
+    fetches: dict[str, int]
+    work_ms: dict[str, float] | None
+    idle_ms: dict[str, float] | None
+    errors: dict[str, int]
+    heartbeat_errors: dict[str, int]
+    sessions: dict[str, int]
+    metrics: Metrics
+
+
+class ListedPartition(msgspec.Struct):
+    """A share partition; `start_offset` and `end_offset` (exclusive) are those of records in flight at the end, null where the capture
+    does not tell them; `held` says how many records which member has acquired then. `errors` counts fetches that could not read it.
+    """
+
+    topic_id: str
+    topic: str | None
+    partition: int
+    start_offset: int | None
+    end_offset: int | None
+    held: dict[str, int]
+    errors: dict[str, int]
+    metrics: Metrics
+
+
+class ListedGroup(msgspec.Struct):
+    """A share group; `members_metrics` are the members' metrics of all of them together."""
+
+    group_id: str | None
+    metrics: Metrics
+    members_metrics: Metrics
+    members: list[ListedMember]
+    partitions: list[ListedPartition]
+
+
+class ListedMetrics(msgspec.Struct):
+    """All share groups of a capture, and the time that rates are of."""
+
+    first_time_ns: int | None
+    last_time_ns: int | None
+    metrics: Metrics
+    groups: list[ListedGroup]
+
+
+def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
+    """Groups by id, members in the order in which they were first seen, partitions by topic; `names`: of topic ids."""
+    members: dict[str | None, dict[str | None, MemberCounts]] = {group_id: {} for group_id in counted.groups}
+    for (group_id, member_id), member in counted.members.items():
+        if member.client.time_ns is not None:  # else only its sessions are known, and they are not asked for
+            members.setdefault(group_id, {})[member_id] = member
+    partitions: dict[str | None, dict[PartitionId, PartitionCounts]] = {group_id: {} for group_id in counted.groups}
+    for (group_id, one), partition in counted.partitions.items():
+        partitions.setdefault(group_id, {})[one] = partition
+    groups = [
+        _group(group_id, counted.groups[group_id], members[group_id], partitions[group_id], names, counted.span)
+        for group_id in sorted(counted.groups, key=lambda one: one or "")
+    ]
+    stable = sum(any(member.present for member in group.members) for group in groups)
+    return ListedMetrics(
+        counted.span.first_ns, counted.span.last_ns, _metrics(ALL, AllTotals(stable, len(groups) - stable), counted.span), groups
+    )
+
+
+def _group(
+    group_id: str | None,
+    counts: GroupCounts,
+    members: Mapping[str | None, MemberCounts],
+    partitions: Mapping[PartitionId, PartitionCounts],
+    names: Mapping[str, str],
+    span: Span,
+) -> ListedGroup:
+    together = MemberCounts()
+    for member in members.values():
+        together.update(member)
+    asked = together.asked_for | partitions.keys()
+    totals = GroupTotals(counts, together, len(asked))
+    return ListedGroup(
+        group_id,
+        _metrics(GROUP, totals, span),
+        _metrics(MEMBER, together, span),
+        [_member(member_id, member, partitions, members, names, span) for member_id, member in members.items()],
+        [
+            _partition(one, partition, names, span)
+            for one, partition in sorted(
+                partitions.items(), key=lambda item: (names.get(item[0].topic_id, item[0].topic_id), item[0].partition)
+            )
+        ],
+    )
+
+
+def _member(
+    member_id: str | None,
+    counts: MemberCounts,
+    partitions: Mapping[PartitionId, PartitionCounts],
+    others: Mapping[str | None, MemberCounts],
+    names: Mapping[str, str],
+    span: Span,
+) -> ListedMember:
+    client_id, address = counts.client.value
+    return ListedMember(
+        member_id,
+        client_id,
+        address,
+        bool(counts.present.value),
+        counts.drought.since_ns,
+        trouble_of(member_id, counts, partitions, others, names),
+        {outcome: counts.fetches[outcome] for outcome in OUTCOMES},
+        counts.work.summary(),
+        counts.idle.summary(),
+        _by_error(counts.failed),
+        _by_error(counts.refused),
+        dict(counts.sessions),
+        _metrics(MEMBER, counts, span),
+    )
+
+
+def _partition(one: PartitionId, counts: PartitionCounts, names: Mapping[str, str], span: Span) -> ListedPartition:
+    return ListedPartition(
+        one.topic_id,
+        names.get(one.topic_id),
+        one.partition,
+        counts.start.value,
+        counts.end.value,
+        {member_id or "": records for member_id, records in counts.held.items()},
+        _by_error(counts.failed),
+        _metrics(PARTITION, counts, span),
+    )
+
+
+def _by_error(counts: Counter[int]) -> dict[str, int]:
+    return {str(error): count for error, count in counts.most_common()}
+
+
+def _metrics(rows: Sequence[Metric[C]], counts: C, span: Span) -> Metrics:
+    return {metric.name: metric.of(counts, span) for metric in rows if metric.value is not None}

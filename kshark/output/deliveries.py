@@ -1,0 +1,175 @@
+"""Records in flight for a person: a row a change, a table of what records are in, who holds them, one record's life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState
+from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
+from kshark.output.text_table import Cell, Column, table
+from kshark.output.units import clock, counted, duration, number, safe
+
+if TYPE_CHECKING:
+    from kshark.report.produced import Produced
+
+#: Events and states that stand out.
+_STYLES: Final = {
+    "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN, "lock_timeout": ERROR,
+    "session_released": WARN, "leader_changed": WARN, "offset_reset": WARN, "archived": WARN, "unknown": DIM,
+}  # fmt: skip
+_CHANGES: Final = (
+    Column("packet", right=True),
+    Column("time"),
+    Column("records of", elastic=10),
+    Column("event"),
+    Column("by", elastic=8),
+    Column("offsets", elastic=8),
+    Column("start", right=True),
+    Column("end", right=True),
+    Column("in flight afterwards", elastic=20, drop=1),
+)
+_RANGES: Final = (
+    Column("offsets", right=True),
+    Column("records", right=True),
+    Column("state"),
+    Column("delivered", right=True),
+    Column("by"),
+)
+_HOLDERS: Final = (
+    Column("records of", elastic=10),
+    Column("held by", elastic=10),
+    Column("address", drop=2),
+    Column("records", right=True),
+    Column("offsets", elastic=10),
+    Column("since"),
+    Column("for", right=True),
+    Column("lock", right=True),
+    Column("start offset"),
+)
+
+
+def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset: int | None = None) -> Iterator[Line]:
+    """A row for each change, then how many there were; of one `offset` that record's own."""
+    names = _names(deliveries)
+    if deliveries:
+        yield from table(_CHANGES, [_change(one, names, offset) for one in deliveries], width)
+        yield []
+    partitions = {(one.group_id, one.topic_id, one.partition) for one in deliveries}
+    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(partitions), 'share partition')}", API)]
+
+
+def state_lines(states: Sequence[InFlightState], now_ns: int, width: int | None) -> Iterator[Line]:
+    """A table for each share partition."""
+    yield [(f"at {clock(now_ns, 3)}", DIM)]
+    for state in states:
+        start, end = _number(state.start_offset), _number(state.end_offset)
+        yield []
+        yield [(_of(state), VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
+        if state.ranges:
+            yield from table(_RANGES, [_state(one) for one in state.ranges], width, indent=2)
+    if not states:
+        yield [("no share group had acquired records", PLAIN)]
+
+
+def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> Iterator[Line]:
+    """A row for each member and share partition, the one that holds longest first."""
+    yield [(f"at {clock(now_ns, 3)}", DIM)]
+    if not holders:
+        yield [("nobody holds a record, as far as the capture tells", PLAIN)]
+        return
+    yield from table(_HOLDERS, [_holder(one, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
+
+
+def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
+    """Where a record came from."""
+    if not born:
+        yield [(f"offset {offset}: produced before the capture, or outside it", DIM)]
+    for one in born:
+        batch = f"in the batch of offsets {_offsets([(one.base_offset, one.last_offset)])}"
+        producer = "" if one.producer_id < 0 else f", producer {one.producer_id} epoch {one.producer_epoch} sequence {one.base_sequence}"
+        where = f"{safe(one.topic or one.topic_id or '?')}[{one.partition}]"
+        yield [
+            (f"offset {offset} of {where} produced by ", PLAIN),
+            (f"{safe(one.client_id or one.client)}", VALUE),
+            (f" at {clock(one.time_ns, 3)} {batch}{producer} (packet {one.packet})", PLAIN),
+        ]
+
+
+def _names(deliveries: Iterable[Delivery]) -> dict[str | None, str]:
+    """Members by their client id, where that is one member's alone, else by both."""
+    ids: dict[str, set[str | None]] = {}
+    known: dict[str | None, str] = {}
+    for one in deliveries:
+        if one.client_id is not None:
+            ids.setdefault(one.client_id, set()).add(one.member_id)
+            known[one.member_id] = one.client_id
+    return {
+        member: safe(client_id) if len(ids[client_id]) == 1 else f"{safe(client_id)}/{safe(member or 'null')[:8]}"
+        for member, client_id in known.items()
+    }
+
+
+def _change(one: Delivery, names: dict[str | None, str], offset: int | None) -> list[Cell]:
+    by = "" if one.member_id is None else names.get(one.member_id, safe(one.member_id))
+    ranges = [its for its in one.ranges if offset is None or its.first_offset <= offset <= its.last_offset]
+    return [
+        str(one.packet),
+        clock(one.time_ns, 3),
+        _of(one),
+        [_styled(one.event)],
+        by,
+        _offsets(one.offsets) if offset is None else str(offset),
+        _number(one.start_offset),
+        _number(one.end_offset),
+        [span for at, its in enumerate(ranges) for span in _span(its, names, "  " if at else "")],
+    ]
+
+
+def _span(one: InFlightRange, names: dict[str | None, str], before: str) -> Line:
+    count = "" if one.delivery_count is None else f" ×{one.delivery_count}"
+    by = "" if one.member_id is None else f" {names.get(one.member_id, safe(one.member_id))}"
+    state = _styled(one.state)
+    return [(f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN), state, (f"{count}{by}", DIM)]
+
+
+def _state(one: InFlightRange) -> list[Cell]:
+    return [
+        _offsets([(one.first_offset, one.last_offset)]),
+        number(one.last_offset - one.first_offset + 1),
+        [_styled(one.state)],
+        "" if one.delivery_count is None else f"×{one.delivery_count}",
+        "" if one.member_id is None else safe(one.member_id),
+    ]
+
+
+def _holder(one: Holder, now_ns: int) -> list[Cell]:
+    left = one.until_ns - now_ns
+    lock: Span = (f"{duration(left)} left", PLAIN) if left > 0 else ("out", ERROR)
+    return [
+        _of(one),
+        safe(one.client_id or one.member_id or "null"),
+        one.client,
+        number(one.records),
+        _offsets(one.offsets),
+        clock(one.since_ns, 3),
+        duration(now_ns - one.since_ns),
+        [lock],
+        [("waits for it", WARN) if one.blocks_start else ("", PLAIN)],
+    ]
+
+
+def _of(one: Delivery | InFlightState | Holder) -> str:
+    return f"{safe(one.group_id or 'null')} · {safe(one.topic or one.topic_id)}[{one.partition}]"
+
+
+def _offsets(ranges: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _number(offset: int | None) -> str:
+    return "?" if offset is None else str(offset)
+
+
+def _styled(word: str) -> Span:
+    return word.replace("_", " "), _STYLES.get(word, PLAIN)

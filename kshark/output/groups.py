@@ -1,0 +1,168 @@
+"""Groups for a person: a head, what became of the group, a row for each member, what administrators did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.output.operations import operation_lines
+from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.text_table import Cell, Column, table
+from kshark.output.units import clock, counted, number, safe
+
+_INDENT: Final = 2
+#: Changes of state that are shown of each group without `-V`.
+_SHOWN: Final = 6
+#: States and ends that need no attention; the others stand out.
+_STATES: Final = {"Stable": GOOD, "Empty": PLAIN, "Dead": PLAIN}
+_ENDS: Final = {"left": GOOD, "deleted": PLAIN, "away": PLAIN}
+
+_MEMBERS: Final = (
+    Column("member", elastic=12),
+    Column("instance", elastic=8),
+    Column("client", elastic=8),
+    Column("software", elastic=8, drop=3),
+    Column("address", elastic=8, drop=4),
+    Column("rack", elastic=4),
+    Column("joined", drop=2),
+    Column("last heard", drop=1),
+    Column("ended"),
+    Column("epoch", right=True),
+    Column("assignment", elastic=16),
+    Column("refused", elastic=8),
+    Column("acknowledges, inferred", elastic=8, drop=5),
+)
+_HISTORY: Final = (
+    Column("packet", right=True, drop=1),
+    Column("time"),
+    Column("state"),
+    Column("members", right=True, drop=2),
+    Column("group epoch", right=True),
+    Column("assignment epoch", right=True),
+    Column("generation", right=True),
+    Column("known"),
+)
+
+
+def group_lines(group: ListedGroup, width: int | None, *, verbose: bool) -> Iterator[Line]:
+    """One group, and an empty line; `verbose` with every change."""
+    yield from folded(_head(group), width, _INDENT)
+    if verbose:
+        yield from table(_HISTORY, [_change(row) for row in group.history], width, _INDENT)
+    else:
+        yield from folded(_states(group), width, 2 * _INDENT)
+    if len(group.coordinators) > 1:
+        yield from folded(_moves(group.coordinators), width, 2 * _INDENT)
+    if group.members:
+        yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
+    yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
+    left = ("change", group.history_left_out), ("member", group.members_left_out), ("operation", group.operations_left_out)
+    left_out = [counted(count, what) for what, count in left if count]
+    if left_out:
+        yield [(f"  {' and '.join(left_out)} before these are no longer held", WARN)]
+    yield []
+
+
+def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
+    """`3 groups: 2 share, 1 classic; 4 members, 1 fenced`."""
+    types = Counter(group.type or "of unknown type" for group in groups)
+    members = [member for group in groups for member in group.members]
+    ends = Counter(member.ended.how for member in members if member.ended is not None)
+    told = ", ".join(f"{number(count)} {type}" for type, count in types.most_common())
+    line: Line = [(counted(len(groups), "group"), API), (f": {told}" if told else "", PLAIN)]
+    if members:
+        line.append((f"; {counted(len(members), 'member')}", PLAIN))
+        line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
+    if left_out:
+        line.append((f"; {counted(left_out, 'group')} that were not heard of for longest are no longer held", WARN))
+    return line
+
+
+def _head(group: ListedGroup) -> Line:
+    type = f"{group.type} group" if group.type else "group of unknown type"
+    line: Line = [(safe(group.group_id), VALUE), (f"  {type}", API)]
+    if group.protocol_type not in (None, "consumer"):
+        line.append((f" of protocol type {safe(group.protocol_type or '')}", PLAIN))
+    if group.coordinators:
+        line += [(" · coordinator ", LABEL), (_coordinator(group.coordinators[-1]), VALUE)]
+    if group.assignor:
+        line += [(" · assignor ", LABEL), (safe(group.assignor), VALUE)]
+    for name in ("group_epoch", "assignment_epoch", "generation"):
+        value = getattr(group, name)
+        if value is not None:
+            line += [(f" · {name.replace('_', ' ')} ", LABEL), (number(value), VALUE)]
+    return line
+
+
+def _coordinator(one: Coordinator) -> str:
+    """The address that answered; else the name."""
+    address = one.broker or one.host or ""
+    return safe(address if one.node_id is None else f"{address} (node {one.node_id})")
+
+
+def _moves(coordinators: Iterable[Coordinator]) -> Line:
+    line: Line = [("  coordinator ", LABEL)]
+    for at, one in enumerate(coordinators):
+        line += [(" → " if at else "", WARN), (_coordinator(one), VALUE), (f" {clock(one.time_ns, 3)}", DIM)]
+    return line
+
+
+def _states(group: ListedGroup) -> Line:
+    """The last changes of state, and of type."""
+    rows = [
+        (before, row)
+        for before, row in pairwise((None, *group.history))
+        if row is not None and (before is None or (row.type, row.state) != (before.type, before.state))
+    ]
+    line: Line = [("  state ", DIM)]
+    if len(rows) > _SHOWN:
+        line.append((f"… {counted(len(rows) - _SHOWN, 'change')} before (-V) … ", DIM))
+    for at, (before, row) in enumerate(rows[-_SHOWN:]):
+        line.append((" → " if at else "", DIM))
+        if before is not None and row.type != before.type:
+            line.append((f"{row.type} ", API))
+        line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {clock(row.time_ns, 3)}", DIM)]
+    return line
+
+
+def _change(row: GroupState) -> list[Cell]:
+    state: Line = [(row.state or "?", _STATES.get(row.state or "", WARN))]
+    epochs = ["" if epoch is None else str(epoch) for epoch in (row.group_epoch, row.assignment_epoch, row.generation)]
+    return [str(row.packet), clock(row.time_ns, 3), state, number(row.members), *epochs, [(row.source, DIM)]]
+
+
+def _member(member: ListedMember) -> list[Cell]:
+    ended = member.ended
+    refused = ", ".join(f"{code} ×{number(count)}" for code, count in member.rejected.items())
+    how = member.acknowledges
+    style: Line = [] if how is None else [(f"{how.style}: " if how.style else "", VALUE), (how.because, DIM)]
+    return [
+        safe(member.member_id),
+        safe(member.instance_id or ""),
+        safe(member.client_id or ""),
+        safe(" ".join(part for part in (member.software, member.software_version) if part)),
+        member.address or "",
+        safe(member.rack_id or ""),
+        clock(member.joined.time_ns, 3) if member.joined is not None else [("earlier", DIM)] if member.present or ended else "",
+        "" if member.last is None else clock(member.last.time_ns, 3),
+        _ended(member),
+        "" if member.epoch is None else str(member.epoch),
+        _assignment(member),
+        [(refused, ERROR)],
+        style,
+    ]
+
+
+def _ended(member: ListedMember) -> Line:
+    if member.ended is not None:
+        return [(f"{member.ended.how} ", _ENDS.get(member.ended.how, WARN)), (clock(member.ended.time_ns, 3), DIM)]
+    return [] if member.present else [("never seen in it", WARN)]
+
+
+def _assignment(member: ListedMember) -> Cell:
+    """`orders:0,1 payments:2`, nearly as Kafka's own tools write it."""
+    topics = [f"{one.topic or one.topic_id}:{','.join(map(str, one.partitions))}" for one in member.assignment or () if one.partitions]
+    return safe(" ".join(topics)) if topics or member.assigned is None else [("none", DIM)]

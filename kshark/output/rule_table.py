@@ -1,0 +1,73 @@
+"""The catalogue of rules as a table: of each whom it may blame, what it can come to, and when; as objects, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kshark.analysis import RULES, Rule
+from kshark.output.catalogue import NUMBERS, group_of
+from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, WARN, Line, folded, plain
+from kshark.output.text_table import Column, table
+
+_COLUMNS: Final = (Column("rule", right=True), Column("code"), Column("judges"), Column("may blame"), Column("verdict"))
+#: Verdicts by the letter that stands for them.
+_LETTERS: Final = {"V": ("violation", ERROR), "U": ("unknown", WARN), "N": ("note", NOTE)}
+_LEGEND: Final = "V violation, U unknown where the capture cannot prove it, N note: nobody broke a rule"
+#: A sentence that has less room beside its row stands below it.
+_BESIDE: Final = 40
+_BETWEEN: Final = "  "
+#: Columns of the rule's number, and the space behind it.
+_INDENT: Final = 6
+
+
+def numbers_without_row() -> list[int]:
+    """Rules of the catalogue that nothing judges yet."""
+    return sorted({*NUMBERS} - {rule.number for rule in RULES})
+
+
+def rule_lines(width: int | None) -> Iterator[Line]:
+    """A row for each rule in the order of their numbers, those outside the catalogue last, and a legend; `width` None: no limit."""
+    titles, *rows = table(_COLUMNS, [_row(rule) for rule in RULES], None)
+    beside = len(plain(titles)) + len(_BETWEEN)
+    below = width is not None and width - beside < _BESIDE
+    yield [*titles, *([] if below else [(f"{_BETWEEN}a finding says", DIM)])]
+    for rule, row in zip(RULES, rows, strict=True):
+        if below:
+            yield row
+            yield from folded([(" " * _INDENT + rule.text, PLAIN)], width, _INDENT)
+        else:
+            yield from folded([*row, (" " * (beside - len(plain(row))), PLAIN), (rule.text, PLAIN)], width, beside)
+    yield from folded([(_LEGEND, DIM)], width)
+    if missing := numbers_without_row():
+        yield from folded([("no row yet: ", DIM), (", ".join(map(str, missing)), DIM)], width, 2)
+
+
+def _row(rule: Rule) -> list[Line]:
+    verdicts: Line = [(letter if word in rule.verdicts else " ", style) for letter, (word, style) in _LETTERS.items()]
+    while verdicts[-1][0] == " ":
+        verdicts.pop()
+    return [
+        [(str(rule.number or ""), DIM)],
+        [(rule.code, CODE)],
+        [(group_of(rule), PLAIN)],
+        [("/".join(rule.blame) or "nobody", PLAIN)],
+        verdicts,
+    ]
+
+
+def rule_objects() -> list[dict[str, Any]]:
+    """A row for each rule, last a summary with the numbers that have none."""
+    rows = [
+        {
+            "rule": rule.number,
+            "code": rule.code,
+            "machine": group_of(rule),
+            "blame": rule.blame,
+            "verdicts": rule.verdicts,
+            "causes": rule.causes,
+            "text": rule.text,
+        }
+        for rule in RULES
+    ]
+    return [*rows, {"summary": {"rules": len(rows), "without_row": numbers_without_row()}}]

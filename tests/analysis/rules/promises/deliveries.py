@@ -1,0 +1,197 @@
+"""Promises of kshark.analysis.rules.deliveries and delivery_counts: records that were not to be had, and how often they were delivered."""
+
+from __future__ import annotations
+
+from tests.analysis.coordinators import ACCEPTED, leader
+from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, holding
+from tests.analysis.rules.promises.promise import Said, promise
+from tests.analysis.talks import handed, stranger
+from tests.conversation import Asked, Conversation, Member, note, unknown, violation
+
+#: Most records that a member asks for who sets a strict limit.
+STRICT = {"version": 2, "share_acquire_mode": 1, "is_renew_ack": False, "max_records": 5}
+
+
+def given(member: Member, epoch: int, *ranges: tuple[int, int, int], lock_ms: int = 30_000, **asked: object) -> Asked:
+    """A fetch that is handed these records of partition 0: first, last, delivery count."""
+    fetch = member.share_fetch(epoch, [0] if epoch == 0 else [], **asked)  # type: ignore[arg-type]
+    return fetch.answered(responses=handed(*((0, *one) for one in ranges)), acquisition_lock_timeout_ms=lock_ms)
+
+
+def goes_on(member: Member, epoch: int) -> None:
+    """A fetch that shows that nothing of the session is missing."""
+    member.share_fetch(epoch).answered()
+
+
+def may_be(code: str, *ranges: tuple[int, int, int], **asked: object) -> Said:
+    """The same of a connection whose beginning was not seen."""
+    talk = Conversation()
+    return talk, [unknown(code, given(stranger(talk), 0, *ranges, **asked), because="resync")]
+
+
+@promise
+def records_are_handed_to_two_members() -> Said:
+    talk = Conversation()
+    a, b = holding(talk, (0, 9)), talk.member("b")
+    again = given(b, 0, (0, 9, 2))
+    goes_on(a, 1)
+    return talk, [violation("OVERLAPPING_ACQUISITION", again, blame="broker")]
+
+
+@promise
+def records_may_have_been_released_unseen() -> Said:
+    talk = Conversation()
+    holding(talk, (0, 9))
+    return talk, [unknown("OVERLAPPING_ACQUISITION", given(talk.member("b"), 0, (0, 9, 2)), because="hidden_traffic")]
+
+
+@promise
+def records_are_handed_to_their_member_again() -> Said:
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    return talk, [violation("EARLY_REDELIVERY", given(a, 1, (0, 4, 2)), blame="broker")]
+
+
+@promise
+def records_may_be_handed_to_their_member_again() -> Said:
+    talk = Conversation()
+    a = stranger(talk)
+    given(a, 0, (0, 9, 1))
+    return talk, [unknown("EARLY_REDELIVERY", given(a, 1, (0, 4, 2)), because="resync")]
+
+
+@promise
+def accepted_records_are_handed_out_again() -> Said:
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
+    return talk, [violation("REDELIVERY_AFTER_TERMINAL", given(a, 2, (0, 4, 2)), blame="broker")]
+
+
+@promise
+def accepted_records_may_be_handed_out_again_after_a_reset() -> Said:
+    talk = Conversation()
+    holding(talk, (0, 9)).share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
+    return talk, [unknown("REDELIVERY_AFTER_TERMINAL", given(talk.member("b"), 0, (0, 4, 1)), because="hidden_traffic")]
+
+
+@promise
+def a_delivery_is_not_counted() -> Said:
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
+    return talk, [violation("DELIVERY_COUNT_JUMP", given(a, 2, (0, 9, 1)), blame="broker")]
+
+
+@promise
+def deliveries_are_counted_that_nobody_saw() -> Said:
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
+    return talk, [unknown("DELIVERY_COUNT_JUMP", given(a, 2, (0, 9, 4)), because="hidden_traffic")]
+
+
+@promise
+def a_count_goes_back() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    given(a, 0, (0, 9, 3))
+    a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
+    return talk, [violation("DELIVERY_COUNT_REGRESSION", given(a, 2, (0, 9, 2)), blame="broker")]
+
+
+@promise
+def a_count_may_go_back() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    given(a, 0, (0, 9, 3))
+    a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
+    return talk, [unknown("DELIVERY_COUNT_REGRESSION", given(talk.member("b"), 0, (0, 9, 2)), because="hidden_traffic")]
+
+
+@promise
+def a_new_leader_knows_what_was_stored() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    given(a, 0, (0, 9, 3))
+    elsewhere = a.on(talk.connection("10.0.0.8:9092"))
+    return talk, [note("DELIVERY_COUNT_REGRESSION", given(elsewhere, 0, (0, 9, 1)))]
+
+
+@promise
+def a_delivery_is_no_delivery() -> Said:
+    talk = Conversation()
+    return talk, [violation("DELIVERY_COUNT_INVALID", given(talk.member("a"), 0, (0, 9, 0)), blame="broker")]
+
+
+@promise
+def a_delivery_may_be_no_delivery() -> Said:
+    return may_be("DELIVERY_COUNT_INVALID", (0, 9, 0))
+
+
+@promise
+def records_are_delivered_more_often_than_any_limit_allows() -> Said:
+    talk = Conversation()
+    return talk, [violation("DELIVERY_COUNT_OVER_LIMIT", given(talk.member("a"), 0, (0, 9, 26)), blame="broker")]
+
+
+@promise
+def records_may_be_delivered_more_often_than_any_limit_allows() -> Said:
+    return may_be("DELIVERY_COUNT_OVER_LIMIT", (0, 9, 26))
+
+
+@promise
+def ranges_overlap() -> Said:
+    talk = Conversation()
+    return talk, [violation("ACQUIRED_MALFORMED", given(talk.member("a"), 0, (0, 9, 1), (5, 14, 1)), blame="broker")]
+
+
+@promise
+def ranges_may_overlap() -> Said:
+    return may_be("ACQUIRED_MALFORMED", (0, 9, 1), (5, 14, 1))
+
+
+@promise
+def a_member_asks_for_batches_of_no_record() -> Said:
+    talk = Conversation()
+    return talk, [note("ACQUIRED_MALFORMED", given(talk.member("a"), 0, (50, 49, 1), (50, 59, 1), batch_size=0))]
+
+
+@promise
+def a_strict_limit_is_exceeded() -> Said:
+    talk = Conversation()
+    return talk, [violation("MAX_RECORDS_EXCEEDED", given(talk.member("a"), 0, (0, 2, 1), (3, 5, 1), **STRICT), blame="broker")]
+
+
+@promise
+def a_strict_limit_may_be_exceeded() -> Said:
+    return may_be("MAX_RECORDS_EXCEEDED", (0, 5, 1), **STRICT)
+
+
+@promise
+def records_were_acquired_for_a_fetch_that_a_quota_held_back() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    given(a, 0, (0, 4, 1))
+    a.share_fetch(1).answered(throttle_time_ms=2000)
+    talk.pause(40)
+    return talk, [note("STRANDED_ACQUISITION", given(a, 2, (5, 9, 2)))]
+
+
+def below(talk: Conversation, member: Member) -> Asked:
+    """Records are handed out that are below the start offset."""
+    given(member, 0, (90, 99, 1))
+    leader(talk).write(100, (100, 109, ACCEPTED, 1)).accepted()
+    return given(member, 1, (50, 59, 1))
+
+
+@promise
+def records_are_handed_out_that_were_done_with() -> Said:
+    talk = Conversation()
+    return talk, [violation("ACQUIRED_BELOW_SPSO", below(talk, talk.member("a")), blame="broker")]
+
+
+@promise
+def records_may_be_handed_out_that_were_done_with() -> Said:
+    talk = Conversation()
+    return talk, [unknown("ACQUIRED_BELOW_SPSO", below(talk, stranger(talk)), because="resync")]

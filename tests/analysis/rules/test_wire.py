@@ -1,0 +1,159 @@
+"""Bytes that are no messages, and messages whose bytes are wrong: what nearly breaks a rule, and what cannot be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kshark import limits
+from kshark.model import Finding
+from tests.analysis.rules.promises.wire import CLIENT_HELLO, secret
+from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
+from tests.conversation import Connection, Conversation, Thinned, everything, note, unknown, violation
+
+#: Handshake failure, and what a server says to a hello.
+ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
+SERVER_HELLO = b"\x16\x03\x03\x00\x04\x02\x00\x00\x00"
+
+
+def told(talk: Conversation | Thinned) -> list[tuple[str, str]]:
+    return [(it.code, it.verdict) for it in everything(talk)]
+
+
+def test_the_longest_request_is_as_long_as_a_broker_takes() -> None:
+    for length, expected in ((limits.REQUEST_BYTES, []), (limits.REQUEST_BYTES + 1, [("FRAME_LENGTH_INVALID", "violation")])):
+        talk = Conversation()
+        talk.connection().tcp.client(length.to_bytes(4, "big") + NO_METADATA)
+        assert told(talk) == expected
+
+
+def test_a_length_behind_missing_bytes_proves_nothing() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    asked = [sent(connection, METADATA, 0, NO_TOPICS) for _ in range(8)]
+    wrong = connection.tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
+    assert everything(talk) == [violation("FRAME_LENGTH_INVALID", wrong, blame="client")]
+    thinned = [it for it in everything(talk.without_packets(asked[1:2])) if it.code == "FRAME_LENGTH_INVALID"]
+    assert thinned == [unknown("FRAME_LENGTH_INVALID", wrong, because="gap")]
+
+
+def test_behind_an_impossible_length_the_next_one_proves_nothing() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    first = connection.tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
+    for _ in range(4):
+        sent(connection, METADATA, 0, NO_TOPICS)
+    second = connection.tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
+    found = [it for it in everything(talk) if it.code == "FRAME_LENGTH_INVALID"]
+    assert found == [violation("FRAME_LENGTH_INVALID", first), unknown("FRAME_LENGTH_INVALID", second, because="resync")]
+
+
+def test_a_broker_that_answers_a_request_with_an_alert_accuses_nobody() -> None:
+    """A client that speaks plain Kafka to a TLS listener."""
+    talk = Conversation()
+    connection = talk.connection(introduced=False)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    connection.tcp.broker(ALERT)
+    broker_closes(connection)
+    assert told(talk) == []
+
+
+def test_a_capture_may_end_within_a_message() -> None:
+    talk = Conversation()
+    talk.connection().tcp.client(b"\0\0\0\x40" + NO_METADATA)
+    assert told(talk) == []
+
+
+def answered(connection: Connection) -> None:
+    connection.tcp.broker(SERVER_HELLO)
+    broker_closes(connection)
+
+
+@pytest.mark.parametrize("then", [answered, lambda connection: connection.tcp.broker(ALERT)], ids=["a hello", "an alert"])
+def test_who_answers_tls_speaks_it(then: Callable[[Connection], None]) -> None:
+    talk = Conversation()
+    then(secret(talk))
+    assert told(talk) == []
+
+
+def test_nobody_knows_that_the_listener_speaks_kafka() -> None:
+    talk = Conversation()
+    connection = talk.connection(introduced=False)
+    connection.tcp.client(CLIENT_HELLO)
+    broker_closes(connection)
+    assert told(talk) == []
+
+
+@pytest.mark.parametrize(("missed", "because"), [("beginning", "beginning_not_seen"), ("end", "end_not_seen"), ("answer", "end_not_seen")])
+def test_what_is_missed_of_a_connection_with_tls(missed: str, because: str) -> None:
+    """It may have been answered."""
+    talk = Conversation()
+    connection = secret(talk)
+    hello = len(talk.wire.packets)
+    if missed == "answer":
+        connection.tcp.broker(SERVER_HELLO)
+    broker_closes(connection)
+    packets = {"beginning": range(hello - 3, hello), "end": range(hello + 1, 99), "answer": [hello + 1]}[missed]
+    found = [it for it in everything(talk.without_packets([*packets])) if it.code == "FOREIGN_PROTOCOL"]
+    assert [(it.verdict, it.unknown_because) for it in found] == [("unknown", because)]
+
+
+def test_a_closed_connection_with_very_many_open_requests() -> None:
+    """The last finding stands for all others."""
+    talk = Conversation()
+    connection = talk.connection()
+    for _ in range(limits.WEIRDS_PER_FLOW + 20):
+        sent(connection, METADATA, 0, NO_TOPICS)
+    connection.close()
+    found = everything(talk)
+    assert found == [note("REQUEST_UNANSWERED", found[0].packet)] * limits.WEIRDS_PER_FLOW
+    often = [it.argument.partition("closed the connection, ")[2].partition(" times")[0] for it in found]
+    assert often[-1] == "21"
+    assert set(often[:-1]) == {""}
+
+
+def test_holes_are_told_once_a_connection() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    for _ in range(3):
+        connection.tcp.seq[0] += 50
+        sent(connection, METADATA, 0, NO_TOPICS)
+        replied(connection, NO_METADATA)
+    (gap,) = everything(talk)
+    assert gap == note("STREAM_GAP", 6)
+    assert gap.argument == "50 bytes from the client are missing between packets 4 and 6 (at_close), the first of 3 holes"
+
+
+def test_a_message_of_an_unknown_version_proves_nothing() -> None:
+    """It is read as the nearest version that is known, and may be longer or shorter, its header too."""
+    talk = Conversation()
+    sent(talk.connection(), METADATA, 99, b"\0" + NO_TOPICS * 30)
+    assert told(talk) == []
+    sent(talk.connection(), METADATA, 99, b"")
+    assert told(talk) == [("UNDECODABLE_BODY", "unknown")]
+
+
+def test_bytes_of_an_unknown_api_may_be_no_request_at_all() -> None:
+    """The header ends behind the frame: a token of a client before SaslHandshake, say."""
+    talk = Conversation()
+    wrong = talk.connection().tcp.client(b"\0\0\0\x09\x60\x82\x01\x00\xbe\x64\x0b\x00\x40")[-1]
+    assert everything(talk) == [unknown("UNDECODABLE_BODY", wrong, because="version_unknown")]
+
+
+def test_a_token_whose_beginning_was_missed_is_no_broken_answer() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    handshake = sent(connection, 17, 0, b"\0\x05PLAIN")
+    replied(connection, b"\0\0\0\0\0\x01\0\x05PLAIN")
+    token = connection.tcp.client(b"\0\0\0\x04\0a\0b")
+    connection.tcp.broker(b"\0\0\0\0")
+    sent(connection, METADATA, 0, NO_TOPICS)
+    replied(connection, NO_METADATA)
+
+    def accused(found: list[Finding]) -> list[Finding]:
+        return [it for it in found if it.verdict == "violation"]
+
+    assert everything(talk) == []
+    assert accused(everything(talk.without_packets(token))) == []
+    assert accused(everything(talk.without_packets([handshake]))) == []

@@ -1,0 +1,72 @@
+"""`kshark check --coverage`: which rules a capture put to the test, for people and for programs, and as a reason to fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Run
+from tests.cli.incident import incident, written
+from tests.shared import CAPTURES
+
+
+def rows(lines: list[str]) -> dict[str, list[str]]:
+    """By code the other cells of a table's row."""
+    cells = [line.split() for line in lines]
+    return {row[1]: [row[0], *row[2:]] for row in cells if len(row) > 2 and row[0].isdigit() and row[1].isupper()}
+
+
+def test_each_rule_has_a_row_or_is_named(kshark: Run, trace: Path) -> None:
+    done = kshark("check", trace, "-q", "--coverage")
+    assert done.code == 1
+    assert done.lines[0].split() == ["rule", "put", "to", "the", "test", "blame", "times", "held", "broken", "noted"]
+    told = rows(done.lines)
+    assert told["EPOCH_SKIP_AHEAD"] == ["20", "client", "2", "1", "1"]
+    assert told["EPOCH_STALE"] == ["19", "client", "1", "1"]
+    never = next(line for line in done.lines if line.startswith("never put to the test: "))
+    counts = next(line for line in done.lines if " put to the test: " in line and line != never)
+    assert counts.startswith(f"{len(told)} of {len(told) + never.count(',') + 1} rules put to the test: ")
+    assert counts.endswith(", 1 broken, 0 not decided")
+    assert "STATE_LOST" in never
+    assert done.lines[-2].startswith("1 violation in 2 sessions")
+
+
+def test_as_json_every_rule_is_there(kshark: Run, trace: Path) -> None:
+    (summary,) = kshark("check", trace, "-q", "--coverage", "-T", "json").json
+    covered = {row["code"]: row for row in summary["summary"]["coverage"]}
+    assert [row["rule"] for row in covered.values()] == summary["summary"]["rules"]
+    assert covered["EPOCH_SKIP_AHEAD"] == {
+        "rule": 20, "code": "EPOCH_SKIP_AHEAD", "blame": ["client"], "tested": 2, "held": 1, "broken": 1, "unknown": 0, "noted": 0,
+    }  # fmt: skip
+    assert covered["STATE_LOST"]["tested"] == 0
+    assert "coverage" not in kshark("check", trace, "-q", "-T", "json").json[0]["summary"]
+
+
+def test_chosen_rules_alone_are_told_of_the_whole_capture(kshark: Run, trace: Path) -> None:
+    selected = kshark("check", trace, "-q", "--coverage", "--select", "EPOCH_SKIP_AHEAD,STATE_LOST", "-Y", "kafka.group_id == audit")
+    assert rows(selected.lines) == {"EPOCH_SKIP_AHEAD": ["20", "client", "2", "1", "1"]}
+    assert "1 of 2 rules put to the test: 0 never broken, 1 broken, 0 not decided" in selected.lines
+    assert "never put to the test: STATE_LOST" in selected.lines
+
+
+def test_processes_count_the_same(kshark: Run) -> None:
+    captured = CAPTURES / "adv-members.pcap"
+    one, two = (kshark("check", captured, "-q", "--coverage", "--jobs", jobs) for jobs in (1, 2))
+    assert one.out == two.out
+    assert rows(one.lines)["HEARTBEAT_AFTER_LEAVE"] == ["100", "client", "25", "20", "1", "1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "codes"),
+    [("violation", (1, 0, 0)), ("unknown", (0, 0, 0)), ("violation,unknown", (1, 0, 0)), ("nothing-checked", (0, 0, 1))],
+)
+def test_what_fails_is_ones_own_choice(fail_on: str, codes: tuple[int, ...], kshark: Run, tmp_path: Path) -> None:
+    """An incident, its harmless beginning, and a connection that only introduced itself."""
+    captures = [written(tmp_path, incident()[:cut], f"{cut}.pcap") for cut in (1000, 20, 5)]
+    assert tuple(kshark("check", capture, "-q", "--fail-on", fail_on).code for capture in captures) == codes
+
+
+def test_nothing_is_checked_where_the_chosen_rules_were_not_put_to_the_test(kshark: Run, trace: Path) -> None:
+    chosen = ("EPOCH_STALE", "STATE_LOST,NO_RECOVERY", "EPOCH_STALE,STATE_LOST")
+    assert [kshark("check", trace, "-q", "--fail-on", "nothing-checked", "--select", codes).code for codes in chosen] == [0, 1, 0]

@@ -1,0 +1,161 @@
+"""`kshark deliveries`: the table of KIP-932's own example, cell by cell; one record's life; who holds what; refused words."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.command import Run
+from tests.shared import CAPTURES
+
+MESSY: Final = CAPTURES / "seed-messy.pcap"
+#: The page's "cumulative state" behind each of its operations, as written there: start offset, end offset, records. The page goes by
+#: operations, the capture by answers: what three consumers fetch is three rows, and a lock timeout of two records comes one by one.
+PAGE: Final = [
+    ("Fetch records 100-109", 100, 110, "100-109 acquired 1"),
+    ("Acknowledge 100-109", 110, 110, ""),
+    ("Fetch records 110-119", 110, 120, "110-119 acquired 1"),
+    ("Release 110 (consumer 1)", 110, 120, "110-110 available 1, 111-119 acquired 1"),
+    ("Acknowledge 119 (consumer 3)", 110, 120, "110-110 available 1, 111-118 acquired 1, 119-119 acknowledged 1"),
+    (
+        "Fetch records 110, 120 (consumer 1)",
+        110,
+        121,
+        "110-110 acquired 2, 111-118 acquired 1, 119-119 acknowledged 1, 120-120 acquired 1",
+    ),
+    (
+        "Lock timeout elapsed 111, 112 (consumer 1's records)",
+        110,
+        121,
+        "110-110 acquired 2, 111-112 available 1, 113-118 acquired 1, 119-119 acknowledged 1, 120-120 acquired 1",
+    ),
+    (
+        "Acknowledge 113-118 (consumer 2)",
+        110,
+        121,
+        "110-110 acquired 2, 111-112 available 1, 113-119 acknowledged 1, 120-120 acquired 1",
+    ),
+    ("Fetch records 111, 112 (consumer 3)", 110, 121, "110-112 acquired 2, 113-119 acknowledged 1, 120-120 acquired 1"),
+    ("Acknowledge 110 (consumer 1)", 111, 121, "111-112 acquired 2, 113-119 acknowledged 1, 120-120 acquired 1"),
+    ("Acknowledge 111, 112 (consumer 3)", 120, 121, "120-120 acquired 1"),
+]
+
+
+def in_words(ranges: list[dict[str, Any]]) -> str:
+    """As the page tells them, which does not say by whom: neighbours in one state are one range."""
+    told: list[list[Any]] = []
+    for one in ranges:
+        state = [one["state"], one["delivery_count"]]
+        if told and told[-1][1] + 1 == one["first_offset"] and told[-1][2:] == state:
+            told[-1][1] = one["last_offset"]
+        else:
+            told.append([one["first_offset"], one["last_offset"], *state])
+    return ", ".join(f"{first}-{last} {state} {count}" for first, last, state, count in told)
+
+
+def test_the_table_of_the_kip(kshark: Run) -> None:
+    rows = kshark("deliveries", MESSY, "-T", "json", "--group", "G1").json
+    states = [(row["start_offset"], row["end_offset"], in_words(row["ranges"])) for row in rows]
+    page = iter(PAGE)
+    assert [states[at] for at in (0, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13)] == [tuple(step[1:]) for step in page]
+    assert [(row["event"], row["offsets"]) for row in rows] == [
+        ("acquired", [[100, 109]]),
+        ("accepted", [[100, 109]]),
+        ("acquired", [[110, 112]]),
+        ("acquired", [[113, 118]]),
+        ("acquired", [[119, 119]]),
+        ("released", [[110, 110]]),
+        ("accepted", [[119, 119]]),
+        ("acquired", [[110, 110], [120, 120]]),
+        ("lock_timeout", [[111, 111]]),
+        ("lock_timeout", [[112, 112]]),
+        ("accepted", [[113, 118]]),
+        ("acquired", [[111, 112]]),
+        ("accepted", [[110, 110]]),
+        ("accepted", [[111, 112]]),
+        ("session_released", [[120, 120]]),
+    ]
+    assert {row["topic"] for row in rows} == {"messy"}
+
+
+def test_keys_of_a_change(kshark: Run) -> None:
+    (first, *_) = kshark("deliveries", MESSY, "-T", "json").json
+    assert list(first) == [
+        "group_id", "topic_id", "topic", "partition", "packet", "time_ns", "event", "member_id", "start_offset", "end_offset", "ranges",
+        "offsets", "client_id", "client",
+    ]  # fmt: skip
+    assert first["ranges"] == [
+        {"first_offset": 100, "last_offset": 109, "state": "acquired", "delivery_count": 1, "member_id": first["member_id"]}
+    ]
+    assert first["client_id"] == "consumer-1"
+
+
+def test_one_records_life(kshark: Run) -> None:
+    done = kshark("deliveries", MESSY, "--offset", "111")
+    assert done.lines[0].startswith("offset 111 of messy[0] produced by admin at 03:43:59.931 in the batch of offsets 110-119")
+    told = [line.split() for line in done.lines if "G1" in line]
+    assert [(row[0], " ".join(row[5:7]) if row[5] == "lock" else row[5]) for row in told] == [
+        ("262", "acquired"),
+        ("311", "lock timeout"),
+        ("336", "acquired"),
+        ("352", "accepted"),
+    ]
+    born, *life = kshark("deliveries", MESSY, "--offset", "111", "-T", "json").json
+    assert (born["event"], born["base_offset"], born["last_offset"]) == ("produced", 110, 119)
+    assert [one["event"] for one in life] == ["acquired", "lock_timeout", "acquired", "accepted"]
+    assert kshark("deliveries", MESSY, "--offset", "9999").lines == [
+        "offset 9999: produced before the capture, or outside it",
+        "0 changes in 0 share partitions",
+    ]
+
+
+def test_a_moment_by_packet_or_time(kshark: Run) -> None:
+    (by_packet,) = kshark("deliveries", MESSY, "--at", "303", "-T", "json").json
+    assert (by_packet["start_offset"], by_packet["end_offset"], in_words(by_packet["ranges"])) == PAGE[5][1:]
+    (by_time,) = kshark("deliveries", MESSY, "--at", "03:44:01.298", "-T", "json").json
+    assert by_time == by_packet
+    text = kshark("deliveries", MESSY, "--at", "303").out
+    assert "G1 · messy[0]  start offset 110  end offset 121" in text
+
+
+def test_who_holds_what(kshark: Run) -> None:
+    holders = kshark("deliveries", MESSY, "--holders", "--at", "320", "-T", "json").json
+    assert [(one["client_id"], one["offsets"], one["records"], one["blocks_start"]) for one in holders] == [
+        ("consumer-1", [[110, 110], [120, 120]], 2, True),
+        ("consumer-2", [[113, 118]], 6, False),
+    ]
+    text = kshark("deliveries", MESSY, "--holders", "--at", "320").out
+    assert "waits for it" in text
+    assert "nobody holds a record" in kshark("deliveries", MESSY, "--holders", "--at", "200").out
+
+
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        (["--group", "G1"], 15),
+        (["--group", "other"], 0),
+        (["--topic", "messy"], 15),
+        (["--topic", "nothing"], 0),
+        (["--partition", "0"], 15),
+        (["--partition", "1"], 0),
+        (["--since", "03:44:04"], 5),
+        (["-q"], 0),
+    ],
+)
+def test_what_was_asked_for(kshark: Run, words: list[str], rows: int) -> None:
+    assert len(kshark("deliveries", MESSY, "-T", "json", *words).lines) == rows
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--at", "noon"], '--at takes a time or the number of a packet, not "noon"; write +10s, 14:03:07 or 4711'),
+        (["--offset", "-3"], 'argument --offset: "-3" is no number from 0'),
+        (["--partition", "x"], 'argument --partition: "x" is no number from 0'),
+    ],
+)
+def test_words_that_are_refused(kshark: Run, words: list[str], said: str) -> None:
+    done = kshark("deliveries", MESSY, *words)
+    assert done.code == 2
+    assert said in done.err

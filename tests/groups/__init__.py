@@ -1,0 +1,1 @@
+"""Groups as their messages show them."""
