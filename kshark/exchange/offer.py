@@ -15,9 +15,9 @@ _PRODUCE_OF_4_0: Final = 3
 
 
 def offer_of(body: Any) -> bytes:
-    """The answer's ranges; nothing where it has none."""
+    """The answer's ranges; nothing where it lists none: every broker takes ApiVersions."""
     ranges = getattr(body, "api_keys", UNSET)
-    if ranges is UNSET or ranges is None:
+    if ranges is UNSET or not ranges:
         return b""
     return _once(msgpack.encode(ranges))
 

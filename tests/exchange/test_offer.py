@@ -31,7 +31,7 @@ def test_brokers_from_4_0_on_offer_old_versions_of_produce_and_do_not_take_them(
 
 
 def test_answers_without_ranges() -> None:
-    assert offer_of(None) == offer_of(Body(api_keys=None)) == b""
+    assert offer_of(None) == offer_of(Body(api_keys=None)) == offer_of(Body(api_keys=[])) == b""
 
 
 def test_equal_answers_are_kept_once() -> None:
