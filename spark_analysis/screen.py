@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from kshark.analysis import APIS
 from kshark.analysis.rules import BOOK
-from kshark.analysis.steps import LEAVING
+from kshark.analysis.sessions.steps import LEAVING
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import Condition
 from kshark.conditions import F as Field

@@ -16,8 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from kshark.analysis import APIS, Observed
-from kshark.analysis.brokers import Brokers
 from kshark.analysis.rules import BOOK
+from kshark.analysis.surroundings.brokers import Brokers
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.model import Ends, Exchange, Flow, Weird
 from kshark.parallel.sorting import Buckets, numbered, of_all

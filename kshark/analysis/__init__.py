@@ -13,14 +13,24 @@ from __future__ import annotations
 
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.audit import Audit
-from kshark.analysis.coverage import Coverage, RuleCoverage
-from kshark.analysis.delivery import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
+from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
+from kshark.analysis.deliveries.share_partition import Change
 from kshark.analysis.findings import in_packet_order
 from kshark.analysis.judge import REASONS
-from kshark.analysis.listing import Closing, Listed, ListedSession, ListedStep, Moment, SessionStep, ShareSession, Told, sessions_of
-from kshark.analysis.observed import Observed, Observer, Refusal
+from kshark.analysis.observed.coverage import Coverage, RuleCoverage
+from kshark.analysis.observed.observed import Observed, Observer, Refusal
 from kshark.analysis.rules import RULES, Rule
-from kshark.analysis.share_partition import Change
+from kshark.analysis.sessions.listing import (
+    Closing,
+    Listed,
+    ListedSession,
+    ListedStep,
+    Moment,
+    SessionStep,
+    ShareSession,
+    Told,
+    sessions_of,
+)
 
 __all__ = [
     "APIS",

@@ -24,28 +24,28 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.brokers import Broker, Brokers
-from kshark.analysis.clock import Clock
-from kshark.analysis.connections import Connection, Connections
-from kshark.analysis.coverage import Coverage, Covering
-from kshark.analysis.deliveries import Deliveries
-from kshark.analysis.delivery import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.coordinator.persister import Persister
+from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.deliveries.record_situation import Acknowledging
+from kshark.analysis.deliveries.share_partition import Change
+from kshark.analysis.deliveries.share_partitions import Deliveries
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
-from kshark.analysis.listing import Listed, Listing
-from kshark.analysis.members import Member, Members
-from kshark.analysis.memberships import Memberships
+from kshark.analysis.members.members import Member, Members
+from kshark.analysis.members.memberships import Memberships
+from kshark.analysis.observed.coverage import Coverage, Covering
 from kshark.analysis.oddities import Oddities
-from kshark.analysis.persister import Persister
 from kshark.analysis.reading import answer_of, call_of, step_of
-from kshark.analysis.record_situation import Acknowledging
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
-from kshark.analysis.session import UNEXPLAINED, ShareSessionRunner
-from kshark.analysis.session_state import SessionState
-from kshark.analysis.share_partition import Change
-from kshark.analysis.steps import Call, Step, reply_of
+from kshark.analysis.sessions.listing import Listed, Listing
+from kshark.analysis.sessions.session import UNEXPLAINED, ShareSessionRunner
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.steps import Call, Step, reply_of
+from kshark.analysis.surroundings.brokers import Broker, Brokers
+from kshark.analysis.surroundings.clock import Clock
+from kshark.analysis.surroundings.connections import Connection, Connections
 from kshark.analysis.verdict import Verdict
 from kshark.analysis.visits import Visits
 from kshark.analysis.watcher import Watcher

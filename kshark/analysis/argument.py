@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from kshark.analysis.brokers import End
-from kshark.analysis.connections import Connection
-from kshark.analysis.steps import Call, Partition
+from kshark.analysis.sessions.steps import Call, Partition
+from kshark.analysis.surroundings.brokers import End
+from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import Blame
 
 

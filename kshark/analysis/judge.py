@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.argument import Argument
-from kshark.analysis.connections import Connection
+from kshark.analysis.surroundings.connections import Connection
 
 #: Why a finding is unknown: the stable word, and what it means.
 REASONS: Final = {

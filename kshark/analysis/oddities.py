@@ -9,15 +9,15 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.clock import Clock
-from kshark.analysis.connections import Connection
-from kshark.analysis.holes import Hole
 from kshark.analysis.judge import Judgement
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.steps import Call, Sighting
+from kshark.analysis.sessions.steps import Call, Sighting
+from kshark.analysis.surroundings.clock import Clock
+from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.holes import Hole
 from kshark.analysis.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs, Place
-from kshark.analysis.brokers import By, End
-from kshark.analysis.connections import Connection
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.steps import Call
+from kshark.analysis.sessions.steps import Call
+from kshark.analysis.surroundings.brokers import By, End
+from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import Blame
 from kshark.model import Closed
 

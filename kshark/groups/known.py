@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis import Moment
-from kshark.analysis.operations import READS, Operation
+from kshark.analysis.operations.listing import READS, Operation
 from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source
 from kshark.groups.styles import Style
 from kshark.model import Flow

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from kshark.analysis import Moment
-from kshark.analysis.operations import Operation
+from kshark.analysis.operations.listing import Operation
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: Who says it: an answer to an administrator; the deletion of the group; or nobody: it follows from what the members did.

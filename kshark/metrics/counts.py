@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.analysis.statistics import OTHERS, Percentiles
+from kshark.analysis.observed.statistics import OTHERS, Percentiles
 
 K = TypeVar("K")
 C = TypeVar("C")

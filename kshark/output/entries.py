@@ -14,7 +14,7 @@ from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.causes import CAUSES
-from kshark.analysis.session import UNEXPLAINED
+from kshark.analysis.sessions.session import UNEXPLAINED
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import JUDGED_BY, group_of, number_of

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kshark.analysis.brokers import Broker, By, End
-from kshark.analysis.clock import Clock
-from kshark.analysis.connections import Connection
-from kshark.analysis.members import Member
-from kshark.analysis.session_state import Branch, SessionState, State
-from kshark.analysis.steps import Answer, Step
+from kshark.analysis.members.members import Member
+from kshark.analysis.sessions.session_state import Branch, SessionState, State
+from kshark.analysis.sessions.steps import Answer, Step
+from kshark.analysis.surroundings.brokers import Broker, By, End
+from kshark.analysis.surroundings.clock import Clock
+from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 

@@ -8,12 +8,12 @@ import pytest
 
 from kshark.analysis import REASONS
 from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
-from kshark.analysis.connections import Connection
-from kshark.analysis.holes import Hole
 from kshark.analysis.judge import PENDING, Judgement, judge
-from kshark.analysis.session_state import State
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import Call
+from kshark.analysis.sessions.session_state import State
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import Call
+from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.holes import Hole
 from tests.analysis.plain import connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from kshark.analysis.reading import answer_of, call_of, read_as, step_of
-from kshark.analysis.steps import Answer, Call, Leader, Reply
+from kshark.analysis.sessions.steps import Answer, Call, Leader, Reply
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from tests.analysis.plain import connection
 

@@ -13,15 +13,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
-from kshark.analysis.brokers import Broker
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, runs_of
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
-from kshark.analysis.record_situation import Acknowledging, Acquiring, Handed
-from kshark.analysis.records_in_flight import Hold, Piece, Record, runs_of
-from kshark.analysis.releases import all_say
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
-from kshark.analysis.steps import Batch, Step
+from kshark.analysis.sessions.steps import Batch, Step
+from kshark.analysis.surroundings.brokers import Broker
+from kshark.analysis.surroundings.releases import all_say
 from kshark.capture import open_captures
 from kshark.model import PacketBatch
 from kshark.pipeline import Options

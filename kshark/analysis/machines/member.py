@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from kshark.analysis.heartbeats import (
+from kshark.analysis.machines.machine import Machine
+from kshark.analysis.members.heartbeats import (
     ACCEPTED,
     ELSEWHERE,
     FENCED,
@@ -22,8 +23,7 @@ from kshark.analysis.heartbeats import (
     Beat,
     HeartbeatReply,
 )
-from kshark.analysis.machines.machine import Machine
-from kshark.analysis.steps import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.sessions.steps import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 
 

@@ -1,7 +1,7 @@
 """The persister machine: what a share coordinator stores of a share partition, and what it does with a request (KIP-932).
 
 Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.3 did on the wire. Read raises the stored leader epoch,
-Initialize alone sets the state epoch; what a Write did to both before 4.2 says kshark.analysis.releases.
+Initialize alone sets the state epoch; what a Write did to both before 4.2 says kshark.analysis.surroundings.releases.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from kshark.analysis.coordinator.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
 from kshark.analysis.machines.machine import Machine
-from kshark.analysis.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,

@@ -1,7 +1,7 @@
 """The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each answer.
 
 Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in 4.0 to 4.3,
-except where kshark.analysis.releases says otherwise.
+except where kshark.analysis.surroundings.releases says otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from kshark.analysis.machines.machine import Machine
-from kshark.analysis.steps import Kind, Reply, Step, next_epoch
+from kshark.analysis.sessions.steps import Kind, Reply, Step, next_epoch
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
 #: The state "no session": expected epochs are 1 or more.

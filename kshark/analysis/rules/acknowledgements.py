@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.deliveries.record_situation import Acknowledging
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
-from kshark.analysis.record_situation import Acknowledging
-from kshark.analysis.records_in_flight import Hold, Piece, Record
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import RENEWS, TAKEN
-from kshark.analysis.steps import Step
+from kshark.analysis.sessions.steps import Step
 
 _INVALID_REQUEST: Final = 42
 _INVALID_RECORD_STATE: Final = 121

@@ -8,8 +8,8 @@ from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step
 
 _REFUSED: Final = (INVALID_EPOCH,)
 

@@ -7,15 +7,15 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.deliveries.record_situation import Acquiring, Handed
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
-from kshark.analysis.record_situation import Acquiring, Handed
-from kshark.analysis.records_in_flight import Hold, Piece
 from kshark.analysis.rules.acknowledgements import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import LIMITED
-from kshark.analysis.session_state import Unbroken
-from kshark.analysis.steps import Call, Step
+from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.sessions.steps import Call, Step
 
 # -- records that were not to be had
 

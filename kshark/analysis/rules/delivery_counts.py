@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.argument import Argument
+from kshark.analysis.deliveries.record_situation import Acquiring, Handed
+from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import AVAILABLE
-from kshark.analysis.record_situation import Acquiring, Handed
-from kshark.analysis.records_in_flight import Piece
-from kshark.analysis.releases import Release
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.steps import FAILED_LATER, Step
+from kshark.analysis.sessions.steps import FAILED_LATER, Step
+from kshark.analysis.surroundings.releases import Release
 
 #: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one (group.share.delivery.count.limit).
 _HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25}

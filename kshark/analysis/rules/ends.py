@@ -7,12 +7,12 @@ from typing import Final
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.releases import all_say
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
-from kshark.analysis.session_state import EndCause
-from kshark.analysis.situation import ORDINARY, SessionEnd, Situation, goes_on_from
-from kshark.analysis.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, next_epoch
+from kshark.analysis.sessions.session_state import EndCause
+from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation, goes_on_from
+from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, next_epoch
+from kshark.analysis.surroundings.releases import all_say
 
 #: Epochs that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)

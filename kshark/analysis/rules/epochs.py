@@ -8,8 +8,8 @@ from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import (
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import (
     ACCEPTED,
     FINAL,
     INITIAL,

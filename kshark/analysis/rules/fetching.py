@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
-from kshark.analysis.heartbeats import ACCEPTED
+from kshark.analysis.deliveries.record_situation import Misdirected, Unserved
 from kshark.analysis.machines import IN_FLIGHT, MEMBER
-from kshark.analysis.member_situation import MemberSituation
-from kshark.analysis.record_situation import Misdirected, Unserved
+from kshark.analysis.members.heartbeats import ACCEPTED
+from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import SETTLES
-from kshark.analysis.steps import SUBSEQUENT
+from kshark.analysis.sessions.steps import SUBSEQUENT
 
 _UNKNOWN_SERVER_ERROR: Final = -1
 #: A client may know more than the broker, which leads the partition again and has not heard of it: that lasts no longer.

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.deliveries.record_situation import Acquiring
+from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import LEAST_LIMIT
-from kshark.analysis.record_situation import Acquiring
-from kshark.analysis.records_in_flight import Piece
-from kshark.analysis.releases import Release
 from kshark.analysis.rules.acknowledgements import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.steps import Step
+from kshark.analysis.sessions.steps import Step
+from kshark.analysis.surroundings.releases import Release
 
 #: How a member was rid of records again.
 _HOW: Final = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
-from kshark.analysis.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
 from kshark.analysis.machines import MEMBER
-from kshark.analysis.member_situation import MemberSituation
+from kshark.analysis.members.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
+from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_LATE_YET, TELLS_TOPICS, TOLD_OUT, UNTOLD
-from kshark.analysis.steps import FINAL, INITIAL, SUBSEQUENT
+from kshark.analysis.sessions.steps import FINAL, INITIAL, SUBSEQUENT
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT
 from kshark.conditions import F
 

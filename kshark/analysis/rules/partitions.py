@@ -6,11 +6,11 @@ from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.machines import SESSION
-from kshark.analysis.members import NotAssigned, NotBack
+from kshark.analysis.members.members import NotAssigned, NotBack
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import ACCEPTED, INITIAL, SUBSEQUENT
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import ACCEPTED, INITIAL, SUBSEQUENT
 
 
 def phantom(now: Situation) -> Argument | None:

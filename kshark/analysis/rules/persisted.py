@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.coordinator.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concerns
+from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.record_situation import Persisted
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
-from kshark.analysis.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concerns
-from kshark.analysis.record_situation import Persisted
-from kshark.analysis.records_in_flight import Hold, Piece
 from kshark.analysis.rules.acknowledgements import told
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
-from kshark.analysis.session_state import Unbroken
-from kshark.analysis.state_steps import StateStep
-from kshark.analysis.steps import FINAL
+from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.sessions.steps import FINAL
 
 _INVALID_RECORD_STATE: Final = 121
 _WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE: "as released", REJECT: "as rejected"}

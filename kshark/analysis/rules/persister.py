@@ -11,12 +11,12 @@ from typing import Final
 
 from dissectors.enums import CoordinatorType, ErrorCode
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.coordinator.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
+from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE
-from kshark.analysis.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
-from kshark.analysis.stored_state import Storing
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,

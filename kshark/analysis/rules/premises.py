@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kshark.analysis.heartbeats import OUT
 from kshark.analysis.machines.in_flight import RENEW
-from kshark.analysis.steps import FINAL, INITIAL, LAST_EPOCH, NEED_A_NEW_SESSION, REJECTED_EARLY, SUBSEQUENT, UNCLEAR, Step
+from kshark.analysis.members.heartbeats import OUT
+from kshark.analysis.sessions.steps import FINAL, INITIAL, LAST_EPOCH, NEED_A_NEW_SESSION, REJECTED_EARLY, SUBSEQUENT, UNCLEAR, Step
 
 # -- sessions
 

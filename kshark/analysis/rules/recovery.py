@@ -10,9 +10,9 @@ from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_REFUSAL, TROUBLES
-from kshark.analysis.session_state import FLAPPING, LOOP
-from kshark.analysis.situation import Situation, goes_on_from
-from kshark.analysis.steps import (
+from kshark.analysis.sessions.session_state import FLAPPING, LOOP
+from kshark.analysis.sessions.situation import Situation, goes_on_from
+from kshark.analysis.sessions.steps import (
     ACCEPTED,
     FAILED_LATER,
     INITIAL,

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Persisted
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
-from kshark.analysis.record_situation import Acknowledging, Acquiring, Persisted
-from kshark.analysis.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.rules.acknowledgements import refusal, told, told_all
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import UNTOLD
-from kshark.analysis.session_state import Unbroken
-from kshark.analysis.steps import Step
+from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.sessions.steps import Step
 
 _INVALID_RECORD_STATE: Final = 121
 #: So many records released, or rejected, with so many requests are no accident where they are so large a part of what is acknowledged.

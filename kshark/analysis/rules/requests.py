@@ -6,13 +6,13 @@ from typing import Final
 
 from dissectors.enums import AcknowledgeType
 from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.heartbeats import INVALID
 from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.member_situation import MemberSituation
-from kshark.analysis.releases import Release
+from kshark.analysis.members.heartbeats import INVALID
+from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import Check, Rule
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import FAILED_LATER, FAILED_REOPEN, LONGEST_MEMBER_ID, REJECTED_EARLY, UNCLEAR, has_uuid
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import FAILED_LATER, FAILED_REOPEN, LONGEST_MEMBER_ID, REJECTED_EARLY, UNCLEAR, has_uuid
+from kshark.analysis.surroundings.releases import Release
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
 

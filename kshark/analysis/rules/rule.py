@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from kshark.analysis.argument import Argument
-from kshark.analysis.heartbeats import HeartbeatReply
 from kshark.analysis.machines import Machine
+from kshark.analysis.members.heartbeats import HeartbeatReply
 from kshark.analysis.rules.triggers import ALWAYS, Trigger
-from kshark.analysis.steps import Kind, Reply
+from kshark.analysis.sessions.steps import Kind, Reply
 from kshark.anomaly import Blame
 from kshark.conditions import ALWAYS as EVERY
 from kshark.conditions import Condition

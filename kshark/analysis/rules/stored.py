@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.coordinator.state_steps import INVALID, StateBatch, StateStep
+from kshark.analysis.coordinator.stored_state import Kept, Storing, rank_of
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import STORED
-from kshark.analysis.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.rules.rule import Check, Rule
-from kshark.analysis.state_steps import INVALID, StateBatch, StateStep
-from kshark.analysis.stored_state import Kept, Storing, rank_of
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)

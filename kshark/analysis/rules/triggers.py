@@ -16,8 +16,8 @@ from kshark.analysis.rules import premises
 class Trigger:
     """`sql` is an expression over the columns of spark_analysis.screen; `python` one over `session` (its state before the step) and `step`.
 
-    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.fast_path). `premise`: whether a situation puts its
-    rules to the test (kshark.analysis.coverage); None: each one does.
+    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`: whether a situation
+    puts its rules to the test (kshark.analysis.observed.coverage); None: each one does.
     """
 
     name: str

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
-from kshark.analysis.heartbeats import UNCLEAR
 from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.member_situation import MemberSituation
+from kshark.analysis.members.heartbeats import UNCLEAR
+from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.situation import Situation
-from kshark.analysis.steps import REJECTED_EARLY
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import REJECTED_EARLY
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
 from kshark.conditions import ALWAYS, F, any_of
 

@@ -7,7 +7,7 @@ from typing import Final
 from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.steps import Sighting
+from kshark.analysis.sessions.steps import Sighting
 
 
 def impossible(odd: Oddity) -> Argument | None:

@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from kshark.analysis.heartbeats import Beat, HeartbeatReply
 from kshark.analysis.machines.member import (
     ABSENT,
     AFTER,
@@ -24,7 +23,8 @@ from kshark.analysis.machines.member import (
     relations,
     states_after,
 )
-from kshark.analysis.steps import Answer, Kind
+from kshark.analysis.members.heartbeats import Beat, HeartbeatReply
+from kshark.analysis.sessions.steps import Answer, Kind
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 from tests.analysis.plain import connection
 

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from kshark.analysis.connections import Connection
 from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, due_after, outcome_of, proved_alone, thens
-from kshark.analysis.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.sessions.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session

@@ -12,8 +12,8 @@ from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.machines import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import KINDS, NOTES, REPLIES, Check
-from kshark.analysis.session import UNEXPLAINED
-from kshark.analysis.steps import REFUSALS
+from kshark.analysis.sessions.session import UNEXPLAINED
+from kshark.analysis.sessions.steps import REFUSALS
 from kshark.analysis.visits import Visit
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT

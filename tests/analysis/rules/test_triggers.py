@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from kshark.analysis import RULES
-from kshark.analysis.heartbeats import Beat
-from kshark.analysis.members import Assignment
+from kshark.analysis.members.heartbeats import Beat
+from kshark.analysis.members.members import Assignment
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, REPEATS, Trigger, compiled
-from kshark.analysis.session_state import SessionState
-from kshark.analysis.steps import Listed, Step
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.steps import Listed, Step
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 from tests.analysis.plain import connection, session, step
 from tests.shared import ROOT

@@ -1,0 +1,152 @@
+"""What the leader of a share partition stores of acknowledgements: before it answers them, and a little later."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.deliveries.records_in_flight import Run, Stored
+from kshark.analysis.machines.in_flight import (
+    ACCEPT,
+    ACKNOWLEDGED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    TERMINAL,
+    Stage,
+)
+from kshark.analysis.sessions.steps import Step
+
+#: What a record may be stored as behind an acknowledgement; one that is released at its last delivery is archived.
+STORED_AS: Final[dict[int, frozenset[Stage]]] = {
+    GAP: TERMINAL | {ARCHIVING},
+    ACCEPT: frozenset({ACKNOWLEDGED}),
+    RELEASE: frozenset({AVAILABLE, ARCHIVING, ARCHIVED}),
+    REJECT: frozenset({ARCHIVING, ARCHIVED}),
+}
+#: So many acknowledgements one behind the other were stored before they were answered: from there on that is to be expected.
+ORDERLY: Final = 3
+#: Acknowledgements that take longer are slow, where more than half of the time goes into storing them.
+SLOW_NS: Final = 100_000_000
+HALF: Final = 0.5
+#: Writes that are remembered while acknowledgements wait for their answer, and acknowledgements that should have been stored.
+_WRITES: Final = 32
+_UNSTORED: Final = 16
+
+
+class Persistence:
+    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements."""
+
+    __slots__ = ("_orderly", "_unstored", "_writes")
+
+    def __init__(self) -> None:
+        self._writes: deque[tuple[StateStep, Sequence[Stored]]] = deque(maxlen=_WRITES)
+        self._unstored: deque[Persisting] = deque(maxlen=_UNSTORED)
+        #: How many acknowledgements, one behind the other, were wholly stored before they were answered.
+        self._orderly = 0
+
+    def write(self, write: StateStep, stored: Sequence[Stored], *, is_awaited: bool) -> None:
+        """A Write was accepted; `is_awaited`: acknowledgements have no answer yet."""
+        if is_awaited:
+            self._writes.append((write, stored))
+        else:
+            self._writes.clear()
+        for one in self._unstored:
+            one.meets(write, stored)
+
+    def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
+        """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say of that."""
+        found = False
+        for write, stored in self._writes:
+            if write.packet < step.packet:
+                continue
+            if write.call.end_ns - write.call.time_ns >= HALF * SLOW_NS:
+                return False
+            found = found or _says(stored, runs)
+        self._orderly += found
+        return found
+
+    def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, taken: bool) -> Persisting:
+        """Acknowledgements were answered: what was stored of them by then, which is all where they were `taken`."""
+        some_forgotten = len(self._writes) == _WRITES and self._writes[0][0].packet > step.packet
+        found = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
+        for write, stored in self._writes:
+            found.meets(write, stored)
+        if taken and found.changes:
+            if len(found.left) > 0 and found.is_due:
+                self._unstored.append(found)
+            self._orderly = 0 if len(found.left) > 0 else self._orderly + 1
+        return found
+
+
+class Persisting:
+    """What was stored of one request's acknowledgements, once they were answered; `meets` takes what is stored later.
+
+    `before` is the last exchange by which their leader had read or stored its state when the request came, `writes` are the batches with
+    records of the request, each with the Write that stored them. `left` are offsets that none has stored, `later` is the first Write that
+    was sent behind the answer; `is_due`: the leader was seen to store those before.
+    """
+
+    __slots__ = ("before", "is_due", "later", "left", "runs", "step", "writes")
+
+    def __init__(self, step: Step, runs: Sequence[Run], before: StateStep, *, is_due: bool) -> None:
+        self.step = step
+        self.runs = runs
+        self.before = before
+        self.is_due = is_due
+        self.writes: list[tuple[StateStep, Stored]] = []
+        self.left = OffsetRanges[bool]()
+        self.later: StateStep | None = None
+        for run in runs:
+            if run.type != RENEW:
+                self.left.put(run.first, run.last, True)
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to store."""
+        return any(run.type != RENEW for run in self.runs)
+
+    def meets(self, write: StateStep, stored: Iterable[Stored]) -> None:
+        """A Write was accepted; what is below its start offset is done with, and stored by that."""
+        answer = self.step.answer
+        if write.packet < self.step.packet:
+            return
+        if answer is not None and write.packet > answer.packet:
+            self.later = self.later or write
+        for one in stored:
+            if self.later is None and concerns(self.runs, one.first, one.last):
+                self.writes.append((write, one))
+            self.left.drop(one.first, one.last)
+        if write.start_offset is not None:
+            self.left.drop(0, write.start_offset - 1)
+
+
+def concerns(runs: Iterable[Run], first: int, last: int) -> bool:
+    """Whether any of these offsets are acknowledged."""
+    return any(run.first <= last and run.last >= first for run in runs)
+
+
+def _says(stored: Iterable[Stored], runs: Iterable[Run]) -> bool:
+    """Whether batches store what is acknowledged, both in the order of their offsets."""
+    asked = iter(runs)
+    run = next(asked, None)
+    if run is None:
+        return False
+    due = run.first
+    for first, last, stage, _ in stored:
+        while first <= due <= last and stage in STORED_AS.get(run.type, ()):
+            if last < run.last:
+                due = last + 1
+                break
+            run = next(asked, None)
+            if run is None:
+                return True
+            due = run.first
+    return False

@@ -1,0 +1,1 @@
+"""Records of share partitions: acquired, acknowledged, given back, and how often."""

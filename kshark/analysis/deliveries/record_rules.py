@@ -1,0 +1,98 @@
+"""What rules say of records: why acknowledgements were refused, and what else is worth a word in a situation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kshark import limits
+from kshark.analysis.decades import Decades
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Starving, Unserved
+from kshark.analysis.judge import PENDING, Judgement
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
+from kshark.analysis.verdict import Verdict, judged, unexplained
+
+Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
+#: Errors of a partition's acknowledgements of which one finding has to say why they came.
+EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
+
+
+class RecordRules:
+    """The rules of share partitions. `covering` counts what puts them to the test; `pending` verdicts wait for what proves them."""
+
+    def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
+        checks = book.checks(IN_FLIGHT)
+        ordered = [one for one in checks if one.check.order is not None]
+        self._explanations = sorted(ordered, key=lambda one: one.check.order or 0)
+        self._remarks = {
+            about: [one for one in checks if one.check.order is None and one.check.about is about]
+            for about in (Acknowledging, Acquiring, Misdirected, Persisted, Starving, Unserved)
+        }
+        self._decades = Decades()
+        self.covering: Final = covering
+        self.pending: list[Verdict] = []
+
+    def cover(self, now: Situation, *, accepted: bool) -> None:
+        """Counts the situation, where anybody wants to know."""
+        if self.covering is not None:
+            self.covering.step(now, type(now).__name__, now.step.api_key, accepted=accepted)
+
+    def judge(self, now: Situation, said: list[Verdict]) -> None:
+        """Adds what the rules say of it."""
+        if isinstance(now, Acknowledging) and now.error in EXPLAINED:
+            said += self._explain(now)
+        for rule, check in self._remarks[type(now)]:
+            argument = check.look(now)
+            if argument is not None:
+                said += self._said(judged(rule, argument))
+
+    def prove(self, said: list[Verdict]) -> None:
+        """Adds what waited and is proved by now."""
+        waiting, self.pending = self.pending, []
+        for verdict in waiting:
+            said += self._said(judged(verdict.rule, verdict.argument))
+
+    def close(self) -> Sequence[Verdict]:
+        """No more is seen: what waits is not proved."""
+        waiting, self.pending = self.pending, []
+        return [_unproved(verdict) for verdict in waiting]
+
+    def _said(self, verdict: Verdict) -> Iterator[Verdict]:
+        """What is proved by now; what more of the capture has to show waits."""
+        if verdict.judgement is PENDING:
+            self.pending.append(verdict)
+            if len(self.pending) > limits.PENDING_VERDICTS:
+                yield _unproved(self.pending.pop(0))
+        else:  # of what could only be a note it is not worth a word that it is not certain
+            noted = verdict.argument.noted and verdict.judgement.verdict != "note"
+            yield verdict._replace(silent=noted or not self._is_in_turn(verdict))
+
+    def _is_in_turn(self, verdict: Verdict) -> bool:
+        """Whether it is told, or was often enough."""
+        if not verdict.rule.rationed or not verdict.is_told:
+            return True
+        who, partition = verdict.argument.witness[0], verdict.argument.partition
+        return self._decades.is_due((verdict.rule.code, who.group_id, who.member_id, partition and partition[0]), verdict.rule.rationed)
+
+    def _explain(self, now: Acknowledging) -> list[Verdict]:
+        """The one finding that says why the acknowledgements of a partition were refused; where none is proved, behind it what may have."""
+        weak: list[Verdict] = []
+        for rule, check in self._explanations:
+            argument = check.look(now)
+            if argument is None:
+                continue
+            verdict = judged(rule, argument, part="explanation")
+            if verdict.is_told:
+                return [verdict]
+            weak.append(verdict)
+        now.share_partition.shaken = now.step.end
+        argument = not_told(now)
+        because = weak[0].judgement.because if weak else argument.because
+        return unexplained(Verdict(ACK_REFUSED, argument, Judgement("unknown", because), "explanation"), weak)
+
+
+def _unproved(verdict: Verdict) -> Verdict:
+    return verdict._replace(judgement=Judgement("unknown", "hidden_traffic"))

@@ -1,0 +1,147 @@
+"""What acknowledgements and acquisitions of records met: all that a rule of the in-flight machine may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from kshark.analysis.coordinator.persisting import Persisting
+from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.deliveries.rates import Rate
+from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Run
+from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.machines.in_flight import RENEW
+from kshark.analysis.sessions.session_state import Hint, SessionState
+from kshark.analysis.sessions.steps import Answer, Batch, Partition, Step
+
+Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown", "renew_without_flag"]
+#: The highest type of acknowledgement, by version: RENEW came with 2 (KIP-1222).
+_HIGHEST_TYPE: Final = {0: 3, 1: 3}
+
+
+@dataclass(slots=True, eq=False)
+class Acknowledging:
+    """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
+
+    `error` is what the answer says of it, None where it says nothing. `is_all_seen`: the member joined its group in the capture, and
+    nothing of what it did since is missing; what it was not seen to acquire, it has not. `rate`: how the member acknowledged the topic's
+    records last, where it did not accept all. `stored`: by which exchange the partition's leader read or stored its state last.
+    """
+
+    step: Step
+    share_partition: SharePartition
+    batches: Sequence[Batch]
+    runs: Sequence[Run]
+    pieces: Sequence[Piece]
+    is_all_seen: bool = False
+    error: int | None = None
+    rate: Rate | None = None
+    stored: StateStep | None = None
+
+    @property
+    def partition(self) -> Partition:
+        return self.share_partition.partition
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The lowest offset and the highest."""
+        return min(batch.first for batch in self.batches), max(batch.last for batch in self.batches)
+
+    @property
+    def fault(self) -> tuple[Fault, Batch] | None:
+        """The first thing wrong with the batches, in the order in which a broker looks. Kafka: KafkaApis.validateAcknowledgementBatches."""
+        before, highest = -1, _HIGHEST_TYPE.get(self.step.version, RENEW)
+        for batch in self.batches:
+            size = batch.last - batch.first + 1
+            if size < 1:
+                return "inverted", batch
+            if batch.first < before:
+                return "overlap", batch
+            if not batch.types:
+                return "no_types", batch
+            if len(batch.types) not in (1, size):
+                return "types_count", batch
+            if not all(0 <= one <= highest for one in batch.types):
+                return "type_unknown", batch
+            if RENEW in batch.types and not self.step.is_renewal:
+                return "renew_without_flag", batch
+            before = batch.last
+        return None
+
+    @property
+    def missing(self) -> list[tuple[int, int]]:
+        """Offsets of which nothing was known."""
+        left = OffsetRanges[bool]()
+        for run in self.runs:
+            left.put(run.first, run.last, True)
+        for piece in self.pieces:
+            left.drop(piece.first, piece.last)
+        return [(one.first, one.last) for one in left]
+
+
+@dataclass(slots=True, eq=False)
+class Persisted:
+    """Acknowledgements with their answer, and what their leader has stored of them."""
+
+    step: Step
+    asked: Acknowledging
+    persisting: Persisting
+
+
+class Handed(NamedTuple):
+    """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery."""
+
+    first: int
+    last: int
+    number: int
+    pieces: Sequence[Piece]
+
+
+@dataclass(slots=True, eq=False)
+class Acquiring:
+    """What an answer hands out of one partition; `session` is its member's.
+
+    `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that nobody gets any more, as
+    this acquisition shows; `locked_before` is one before whose locks were to last longer, or not as long.
+    """
+
+    step: Step
+    answer: Answer
+    session: SessionState
+    share_partition: SharePartition
+    handed: Sequence[Handed]
+    stranded: Iterable[Step] = ()
+    given_up: Sequence[Piece] = ()
+    locked_before: Locked | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Misdirected:
+    """An answer that names another leader of a partition, as those before it did (`hint`)."""
+
+    step: Step
+    session: SessionState
+    partition: Partition
+    hint: Hint
+
+
+@dataclass(slots=True, eq=False)
+class Unserved:
+    """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture shows."""
+
+    step: Step
+    partition: Partition
+    error: int
+    known: bool
+
+
+@dataclass(slots=True, eq=False)
+class Starving:
+    """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not done with."""
+
+    step: Step
+    session: SessionState
+    share_partition: SharePartition
+    first_left: Piece

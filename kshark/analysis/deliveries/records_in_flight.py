@@ -1,0 +1,122 @@
+"""Records in flight: the states that they may be in, who has them acquired, what acknowledgements and coordinators say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from kshark.analysis.coordinator.state_steps import StateBatch
+from kshark.analysis.deliveries.offset_ranges import Ranged
+from kshark.analysis.machines.in_flight import ACQUIRED, STORED, Stage
+from kshark.analysis.sessions.steps import Batch, Step
+
+
+class Hold(Struct, eq=False):
+    """Records that a ShareFetch acquired: their lock runs out between two times.
+
+    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one.
+    """
+
+    step: Step
+    early_ns: int
+    late_ns: int
+    renewal: Step | None = None
+    before: Hold | None = None
+
+    @property
+    def since(self) -> Step:
+        """The request that began the lock: the acquisition, or the last renewal."""
+        return self.renewal or self.step
+
+    @property
+    def lock_ns(self) -> int:
+        """How long the lock is, at least."""
+        return self.early_ns - self.since.time_ns
+
+    def is_of(self, step: Step) -> bool:
+        """Whether the member of that request has, or had, the records, since before it was the broker's turn to take it."""
+        return self.step.member_id == step.member_id and (self.step.end < step.packet or self.is_ahead_of(step))
+
+    def is_ahead_of(self, step: Step) -> bool:
+        """Whether the request was sent on the same connection while this acquisition waited for its answer: it was taken behind it."""
+        return self.step.connection is step.connection and self.step.packet < step.packet <= self.step.end
+
+
+class Locked(NamedTuple):
+    """An acquisition, and how long its locks last."""
+
+    step: Step
+    lock_ns: int
+
+
+class Record(Struct, eq=False):
+    """A state that records may be in. `count`: how often they were delivered, None where that is not known.
+
+    `hold` is the last acquisition, `by` the exchange that brought them here and `how` the word for it; a lock that ran out has no exchange.
+    """
+
+    stage: Stage
+    count: int | None
+    hold: Hold | None = None
+    by: Step | None = None
+    how: str = ""
+
+    def may_run_out(self, by_ns: int) -> bool:
+        """Whether somebody has them acquired with a lock that may be out by that time."""
+        return self.stage is ACQUIRED and self.hold is not None and by_ns >= self.hold.early_ns
+
+    def is_held_by(self, member_id: str | None) -> bool:
+        """Whether that member has them acquired."""
+        return self.stage is ACQUIRED and self.hold is not None and self.hold.step.member_id == member_id
+
+
+#: States of which records are in one.
+May = tuple[Record, ...]
+Piece = Ranged[May]
+
+
+class Run(NamedTuple):
+    """Offsets acknowledged in one way."""
+
+    first: int
+    last: int
+    type: int
+
+
+class Stored(NamedTuple):
+    """Records as a share coordinator stores them."""
+
+    first: int
+    last: int
+    stage: Stage
+    deliveries: int
+
+
+def runs_of(batches: Iterable[Batch]) -> list[Run]:
+    """Acknowledgement batches by type; of one that contradicts itself nothing, as brokers refuse the partition then."""
+    runs: list[Run] = []
+    for batch in batches:
+        types, size = batch.types, batch.last - batch.first + 1
+        if len(types) == 1 and size > 0:
+            runs.append(_run((batch.first, batch.last, types[0])))
+        elif len(types) == size:
+            at = batch.first
+            for kind, same in groupby(types):
+                count = len(list(same))
+                runs.append(_run((at, at + count - 1, kind)))
+                at += count
+    return runs
+
+
+def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
+    """Batches of a share coordinator, as far as they make sense."""
+    return [_stored((first, last, STORED[state], count)) for first, last, state, count in batches if state in STORED and first <= last]
+
+
+#: NamedTuples made in C; see offset_ranges.
+_run: Final[Callable[[tuple[int, int, int]], Run]] = partial(tuple.__new__, Run)
+_stored: Final[Callable[[tuple[int, int, Stage, int]], Stored]] = partial(tuple.__new__, Stored)

@@ -1,0 +1,397 @@
+"""One share partition: what its records may be in, as far as the capture tells (KIP-932; Kafka: SharePartition).
+
+A range of offsets has a set of possible records: after an acknowledgement without an answer it is acknowledged or not; when a lock is
+about to run out it is still held or not. An answer leaves of them what agrees with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+from kshark import limits
+from kshark.analysis.coordinator.persisting import Persistence
+from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored
+from kshark.analysis.deliveries.window import Window
+from kshark.analysis.deliveries.worn import Worn
+from kshark.analysis.machines.in_flight import (
+    ACQUIRED,
+    AFTER,
+    ARCHIVED,
+    AVAILABLE,
+    EVENT,
+    LEAST_LIMIT,
+    RELEASE,
+    RENEW,
+    TERMINAL,
+)
+from kshark.analysis.sessions.steps import Answer, Partition, Step
+from kshark.analysis.surroundings.brokers import Broker
+
+#: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long they last, they
+#: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
+_SHORTEST_NS: Final = 1_000_000_000
+_LONGEST_NS: Final = 3_600_000_000_000
+#: A timer that is due may come so much later.
+_TIMER_NS: Final = 100_000_000
+#: Requests that are remembered because their acknowledgements were refused.
+_REFUSED: Final = 16
+
+
+class Change(NamedTuple):
+    """Something happened to records; `step` None: no request did it, as when a lock ran out."""
+
+    partition: SharePartition
+    packet: int
+    time_ns: int
+    event: str
+    member_id: str | None
+    first: int
+    last: int
+    step: Step | None
+
+
+class SharePartition:
+    """`acquire`, `acknowledge`, `let_go`, `lose_sight` move it; `over` tells what records may be in.
+
+    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the start offset: all below
+    is done; None where it is not known. `end` is the next offset to acquire. `highest` is
+    the highest delivery count seen: records below it may be delivered again.
+    """
+
+    def __init__(self, step: Step, partition: Partition, leader: Broker, tell: Callable[[Change], object] | None = None) -> None:
+        self.group_id = step.group_id
+        self.partition = partition
+        self.leader = leader
+        self.seen = step.packet
+        self.hosts: dict[str, None] = {}
+        self.records: OffsetRanges[May] = OffsetRanges()
+        self.start: int | None = None
+        self.end: int | None = None
+        self.highest = LEAST_LIMIT
+        #: Why nothing is known of what was before that packet.
+        self.doubt: tuple[int, str] = 0, "beginning_not_seen"
+        #: What was known of them before all began anew, and why it did; None once more records were acquired.
+        self.earlier: tuple[OffsetRanges[May], str] | None = None
+        #: The last packet by which the leader said that something is wrong with the partition, or what contradicts all that is known:
+        #: it may have begun anew since.
+        self.shaken = 0
+        #: The start offset that its leader read or stored last, and the exchange.
+        self.stored: tuple[int, StateStep] | None = None
+        self.persistence = Persistence()
+        #: What requests acknowledge whose answer has not come, and the last requests whose acknowledgements were refused.
+        self.open: list[Sequence[Run]] = []
+        self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
+        #: The last packet with which records were handed out, and the last acquisition whose answer told how long its locks last.
+        self.handed = 0
+        self.locked: Locked | None = None
+        self.worn = Worn()
+        self.window = Window()
+        #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
+        self._is_fresh = False
+        self._begun_at = 0
+        self._tell = tell
+        #: Acquisitions by the time at which their lock is out at the latest: the heap's entries are told apart by a number.
+        self._locks: list[tuple[int, int, int, int, Hold]] = []
+        self._number = 0
+
+    def meets(self, step: Step, broker: Broker) -> None:
+        """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
+        self.hosts[step.connection.host] = None
+        if self.leader is not broker:
+            self.lose_sight(step.packet, "leader_moved")
+            self.leader = broker
+        elif broker.restarts or broker.holes:
+            restarted = broker.restarted_between(self.seen, step.packet) is not None
+            why = "broker_restart" if restarted else broker.missing_between(self.hosts, self.seen, step.packet)
+            if why is not None:
+                self.lose_sight(step.packet, why)
+        self.seen = step.packet
+
+    # -- what is known
+
+    @property
+    def acquired_here(self) -> bool:
+        """Whether records of it were acquired since nothing was known of it."""
+        return len(self.records) > 0
+
+    def over(self, first: int, last: int, since_ns: int, until_ns: int) -> list[Piece]:
+        """What is known of these offsets between two times."""
+        pieces = self.records.over(first, last)
+        return [self.between(one, since_ns, until_ns) for one in pieces] if pieces else pieces
+
+    def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
+        """Records between two times: their locks may have run out by then."""
+        may = piece.value
+        if len(may) == 1 and not may[0].may_run_out(until_ns):
+            return piece
+        if len(may) > 1:
+            may = tuple([one for one in may if one.stage is not ARCHIVED or not self._lives_on(one)]) or may
+        told: list[Record] = []
+        for one in may:
+            if not one.may_run_out(until_ns):
+                told.append(one)
+                continue
+            if one.hold is None or since_ns <= one.hold.late_ns:
+                told.append(one)
+            told += self._given_back(one, "lock_timeout", None)
+        return piece._replace(value=tuple(told))
+
+    def _lives_on(self, record: Record) -> bool:
+        """Whether a record that may have been archived when it was given back was not, as others were delivered more often."""
+        return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < self.highest
+
+    def _given_back(self, record: Record, how: str, by: Step | None, *, uncounted: bool | None = False) -> list[Record]:
+        """A record that was released, or whose lock ran out, is available again, or archived where it has been delivered often enough.
+
+        `uncounted`: the delivery counts as none, and the record is never archived; None: it may.
+        """
+        back = []
+        if uncounted is not False:
+            back.append(Record(AVAILABLE, None if record.count is None else record.count - 1, record.hold, by, how))
+        if not uncounted:
+            back.append(Record(AVAILABLE, record.count, record.hold, by, how))
+            if record.count is None or record.count >= self.highest:
+                back.append(Record(ARCHIVED, record.count, record.hold, by, how))
+        return back
+
+    # -- what happens
+
+    def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece]]]) -> None:
+        """An answer hands records out: first and last offset, the number of their delivery, and what they were before."""
+        self.earlier, self.handed = None, answer.packet
+        self.time(answer.packet, answer.time_ns)
+        lock_ns = answer.lock_ns
+        early = step.time_ns + (_SHORTEST_NS if lock_ns is None else lock_ns)
+        late = answer.time_ns + _TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
+        if lock_ns is not None:
+            self.locked = Locked(step, lock_ns)
+        for first, last, count, pieces in handed:
+            if first > last:
+                continue
+            hold = Hold(step, early, late, None, _held_before(pieces) if pieces else None)
+            if count > self.highest:
+                self.highest = count
+            self.records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
+            self._lock(hold, first, last)
+            if self._is_fresh and (self.start is None or first < self.start):
+                self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
+            if self.end is None or last >= self.end:
+                self.end = last + 1
+            if first < self.window.low or last > self.window.last:
+                self.window.acquire(step, first, last)
+            self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
+        self.records.keep(limits.IN_FLIGHT_RANGES)
+
+    def miss(self, fetch: Step) -> None:
+        """A fetch may have acquired records and handed out none: those that were seen first need not be the first."""
+        if self._is_fresh and (self.start is None or self._begun_at > fetch.packet):
+            self._is_fresh, self.start = False, None
+
+    def acknowledge(self, step: Step, runs: Iterable[Run], *, certain: bool) -> None:
+        """Acknowledgements that were taken, or may have been where that is not `certain`."""
+        self.time(step.end, step.end_ns)
+        taken = [run for run in runs if run.type in AFTER and self._acknowledge(step, run, certain)]
+        self._advance()
+        self.records.keep(limits.IN_FLIGHT_RANGES)  # of what is done with a little, for acknowledgements that come twice
+        for run in taken if certain else ():
+            self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
+
+    def _acknowledge(self, step: Step, run: Run, certain: bool) -> bool:
+        """Says whether anything changed."""
+        kind = run.type
+        known_of, changed = self.records.change(run.first, run.last, partial(self._after, kind, step, certain))
+        if certain and known_of <= run.last - run.first:
+            for first, last in self.records.gaps(run.first, run.last):
+                if self.start is None or first >= self.start:
+                    self.records.put(first, last, (Record(AFTER[kind], None, None, step, EVENT[kind]),))
+                    changed = True
+        if changed and kind == RENEW:
+            for piece in self.records.over(run.first, run.last):
+                for one in piece.value:
+                    if one.hold is not None and one.hold.renewal is step:
+                        self._lock(one.hold, piece.first, piece.last)
+        elif changed and kind == RELEASE:
+            for piece in self.records.over(run.first, run.last):
+                self.worn.give_back(*piece)
+        return changed
+
+    def _after(self, kind: int, step: Step, certain: bool, may: May) -> May:
+        """What records may be in behind an acknowledgement."""
+        becomes: list[Record] = []
+        for one in may:
+            hold = one.hold
+            if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
+                continue
+            if kind == RELEASE:
+                becomes += self._given_back(one, EVENT[RELEASE], step)
+            else:
+                becomes.append(Record(AFTER[kind], one.count, _renewed(hold, step) if kind == RENEW else hold, step, EVENT[kind]))
+        if becomes:
+            return tuple(becomes) if certain else (*may, *becomes)
+        newer = any(one.by is not None and one.by.end > step.packet for one in may)
+        if newer or not certain or all(one.stage in TERMINAL for one in may):
+            return may
+        return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
+
+    def let_go(
+        self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
+    ) -> None:
+        """The member's session with the leader is over, or may be: what it has acquired is available again.
+
+        `uncounted`: the broker takes the delivery back, too; None: nobody knows.
+        """
+        self.time(packet, time_ns)
+        for one in self._locked(member_id):
+            mine = [record for record in one.value if record.is_held_by(member_id)]
+            if not mine:
+                continue
+            back = [after for record in mine for after in self._given_back(record, "session_released", by, uncounted=uncounted)]
+            left = [record for record in one.value if record not in mine] if certain else one.value
+            self.records.put(one.first, one.last, (*left, *back))
+            self.worn.give_back(one.first, one.last, back)
+            if certain:
+                self._say(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
+
+    # -- what a share coordinator has stored of it
+
+    def begin(self, start: int, stored: Iterable[Stored]) -> None:
+        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first record it acquires."""
+        self._begin_anew("read")
+        self._is_fresh, self._begun_at = start < 0, 0
+        self.start = self.end = None if start < 0 else start
+        for one in stored:
+            self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))
+            self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
+        self._advance()
+
+    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]) -> None:
+        """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the answer."""
+        self.time(packet, time_ns)
+        if start >= 0:
+            self.start = start if self.start is None else max(self.start, start)
+            self._is_fresh = False
+        asked = [run for runs in self.open for run in runs]
+        for one in stored:
+            for run in asked:
+                if run.first <= one.last and run.last >= one.first:
+                    break
+            else:
+                self._settle(packet, sent_ns, time_ns, one)
+        self._advance()
+
+    def reset(self, packet: int, time_ns: int, start: int) -> None:
+        """An administrator moved the start offset of a group without members."""
+        self.begin(start, ())
+        self._say(packet, time_ns, "offset_reset", None, start, start - 1)
+
+    def _settle(self, packet: int, sent_ns: int, time_ns: int, stored: Stored) -> None:
+        known_of = 0
+        for piece in self.records.over(stored.first, stored.last):
+            may = piece.value
+            known_of += piece.last - piece.first + 1
+            agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
+            if agreeing:
+                if len(agreeing) < len(may):
+                    self.records.put(piece.first, piece.last, agreeing)
+                    if agreeing[0].by is None or agreeing[0].how == "session_released":
+                        self._say(packet, time_ns, agreeing[0].how, may[0].by, piece.first, piece.last)
+                continue
+            if all(one.stage in TERMINAL for one in may):
+                continue  # a broker that read the state anew may still write what it knew before
+            held = may[0]
+            how = "stored"  # somebody else acquired them, and the capture lacks that
+            if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
+                how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
+            now = Record(stored.stage, stored.deliveries, held.hold, None, how)
+            if any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
+                self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
+                continue
+            self.records.put(piece.first, piece.last, (now,))
+            self.worn.give_back(piece.first, piece.last, (now,))
+            if how != "stored":
+                self._say(packet, time_ns, how, None if held.hold is None else held.hold.step, piece.first, piece.last)
+        for first, last in self.records.gaps(stored.first, stored.last) if known_of <= stored.last - stored.first else ():
+            if self.start is None or last >= self.start:
+                self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, "stored"),))
+
+    def lose_sight(self, packet: int, why: str) -> None:
+        """Of what was before that packet nothing is certain any more."""
+        self._begin_anew(why)
+        self.start = self.stored = None
+        self.persistence = Persistence()
+        self.doubt = packet, why
+
+    def _begin_anew(self, why: str) -> None:
+        self.earlier = self.earlier or (self.records, why)
+        self.records = OffsetRanges()
+        self.worn, self.window = Worn(), Window()
+        self._locks.clear()
+
+    # -- time
+
+    def time(self, packet: int, now_ns: int) -> None:
+        """Locks that are out for certain by that time are."""
+        while self._locks and self._locks[0][0] < now_ns:
+            late_ns, _, first, last, hold = heappop(self._locks)
+            for one in self.records.over(first, last):
+                held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
+                if not held:
+                    continue
+                back = [after for record in held for after in self._given_back(record, "lock_timeout", None)]
+                self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
+                self.worn.give_back(one.first, one.last, back)
+                self._say(packet, late_ns, "lock_timeout", hold.step, one.first, one.last)
+
+    def _lock(self, hold: Hold, first: int, last: int) -> None:
+        self._number += 1
+        heappush(self._locks, (hold.late_ns, self._number, first, last, hold))
+        if len(self._locks) > 64 and len(self._locks) > 2 * len(self.records) + 64:
+            live = {id(record.hold) for one in self.records for record in one.value if record.stage is ACQUIRED}
+            self._locks = [entry for entry in self._locks if id(entry[4]) in live]
+            heapify(self._locks)
+
+    def _locked(self, member_id: str | None) -> Iterator[Piece]:
+        """What is known of the offsets that the member may hold, each once."""
+        done = -1
+        for first, last in sorted({(first, last) for _, _, first, last, hold in self._locks if hold.step.member_id == member_id}):
+            yield from self.records.over(max(first, done + 1), last)
+            done = max(done, last)
+
+    # -- the start offset
+
+    def _advance(self) -> None:
+        """The start offset passes records that are done with.
+
+        A broker's stays behind where retention moved it past records that are still held, until those are given back: seen on 4.3.1.
+        """
+        while self.start is not None:
+            found = self.records.range_at(self.start)
+            if found is None or found.value[0].stage not in TERMINAL or not all(one.stage in TERMINAL for one in found.value):
+                return
+            self.start = found.last + 1
+
+    def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
+        if self._tell is not None:
+            self._tell(Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step))
+
+
+def _renewed(hold: Hold, step: Step) -> Hold:
+    """It, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as long as before."""
+    answer = step.answer
+    lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else hold.early_ns - hold.step.time_ns
+    return Hold(hold.step, step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS, step)
+
+
+def _held_before(pieces: Sequence[Piece]) -> Hold | None:
+    """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
+    holds = {id(one.hold): one.hold for piece in pieces for one in piece.value}
+    if len(holds) != 1 or any(one.how == "released" for piece in pieces for one in piece.value):
+        return None
+    (hold,) = holds.values()
+    return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)

@@ -1,0 +1,368 @@
+"""All share partitions: what members acquire and acknowledge, in the order in which the capture shows it.
+
+A request's acknowledgements meet the records as they are when it comes, and have their effect with its answer; records are acquired with
+the answer that hands them out. Who acquires in between is told apart by the packets.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from kshark import limits
+from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.given_up import given_up
+from kshark.analysis.deliveries.rates import Rates
+from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed, Misdirected, Persisted, Unserved
+from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Stored, runs_of, stored_of
+from kshark.analysis.deliveries.share_partition import Change, SharePartition
+from kshark.analysis.deliveries.wide_partitions import WidePartitions
+from kshark.analysis.deliveries.window import LEAST
+from kshark.analysis.machines.in_flight import AVAILABLE, USUAL_LIMIT
+from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.sessions.session_state import Hint, SessionState
+from kshark.analysis.sessions.steps import (
+    ACCEPTED,
+    FAILED_LATER,
+    FINAL,
+    INVALID_EPOCH,
+    UNANSWERED,
+    UNCLEAR,
+    Acquired,
+    Answer,
+    Partition,
+    Step,
+)
+from kshark.analysis.surroundings.brokers import Broker
+from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.verdict import Verdict
+from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
+
+_Key = tuple[str | None, Partition]
+_INVALID_RECORD_STATE: Final = 121
+#: Behind these answers acknowledgements may have been taken or not; a fetch that was overtaken is refused behind them.
+_UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
+#: What may become of acknowledgements without anything being wrong with the partition: taken, or not said; invalid; of others' records.
+_UNSHAKEN: Final = frozenset({0, None, 42, 121})
+#: How records became available that rules look at when they are handed out again.
+_TELLING: Final = frozenset({"stored", "lock_timeout"})
+#: Fetches of one group without records that are remembered.
+_STRANDED: Final = 16
+
+
+class Deliveries:
+    """`ask` and `answer` take share requests, `ended` ends of connections; `tell` is told every change, if anybody wants to know.
+
+    `exact`: the rules look at every delivery, also at those of which none has anything to say; the findings are the same. `covering`
+    counts what puts rules to the test.
+    """
+
+    def __init__(
+        self, book: RuleBook, tell: Callable[[Change], object] | None = None, covering: Covering | None = None, *, exact: bool = False
+    ) -> None:
+        self._rules = RecordRules(book, covering)
+        self._rates = Rates()
+        self._tell = tell
+        self._exact = exact
+        self._looks_at_all = exact or covering is not None
+        self._partitions: OrderedDict[_Key, SharePartition] = OrderedDict()
+        self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
+        #: Fetches of each group at each broker that may have acquired records and handed out none.
+        self._stranded: dict[tuple[str | None, Broker], deque[Step]] = {}
+        self._wide = WidePartitions()
+        #: What was read of share partitions before anybody asked for their records: start offset, records, and the exchange.
+        self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
+
+    @property
+    def partitions(self) -> list[SharePartition]:
+        """By group, topic and number."""
+        return sorted(self._partitions.values(), key=lambda one: (one.group_id or "", one.partition))
+
+    def known(self, group_id: str | None, partition: Partition) -> SharePartition | None:
+        """None where no request has acknowledged records of the partition, nor been handed any."""
+        return self._groups.get(group_id, {}).get(partition)
+
+    # -- what happens
+
+    def ask(self, step: Step) -> Sequence[Acknowledging]:
+        """What a request acknowledges, by partition, and what it meets; to be given back with the answer."""
+        acknowledged = [listed for listed in step.listed if listed.acknowledged]
+        if not acknowledged:
+            return ()
+        seen: dict[Partition, Acknowledging] = {}
+        for listed in acknowledged:
+            runs = runs_of(listed.acknowledged)
+            partition = self._of(step, listed.partition)
+            pieces = [piece for batch in listed.acknowledged for piece in partition.records.over(batch.first, batch.last)]
+            # of entries that repeat each other brokers take the last
+            seen[listed.partition] = Acknowledging(step, partition, listed.acknowledged, runs, pieces)
+        for one in seen.values():
+            partition = one.share_partition
+            partition.open.append(one.runs)
+            if partition.stored is not None:
+                one.stored = partition.stored[1]
+        return [*seen.values()]
+
+    def answer(self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState) -> Sequence[Verdict]:
+        """The answer, or that there is none; the step has been settled by it."""
+        answer = step.answer
+        said: list[Verdict] = []
+        if answer is not None and answer.failed:
+            self._shake(step, answer, said)
+        if session.hints or (answer is not None and answer.leaders):
+            said += self._misdirected(step, answer, session)
+        if self._rules.pending:
+            self._rules.prove(said)
+        if not acquired and not asked and step.kind is not FINAL:
+            if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
+                self._got_nothing(step, session, said)
+            return said
+        for one in asked:
+            self._acknowledged(one, answer, session, said)
+        if answer is not None and acquired:
+            self._acquire(step, answer, acquired, session, said)
+        elif step.is_fetch:
+            self._got_nothing(step, session, said)
+        if step.kind is FINAL and step.reply is ACCEPTED:
+            self._over(step, session)
+        return said
+
+    def _over(self, step: Step, session: SessionState) -> None:
+        """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
+        held = session.in_flight.closed
+        uncounted = all_say(session.releases, "release_uncounts")
+        for one in self._led(step.group_id, session.broker):
+            certain = held is not None and one.partition in held
+            one.let_go(step.member_id, step.end, step.end_ns, certain=certain, uncounted=uncounted, by=step)
+
+    def ended(self, connection: Connection, session: SessionState, group_id: str | None, member_id: str | None) -> None:
+        """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
+
+        Only what it lists is released: records of other partitions stay locked.
+        """
+        opening, end = session.opening, connection.end
+        dies = all_say(session.releases, "dies_with_connection")
+        if end is None or dies is False or (opening is not None and opening.connection is not connection):
+            return
+        held = session.in_flight.partitions if dies and opening is not None and _is_alone(session, connection) else None
+        uncounted = all_say(session.releases, "release_uncounts")
+        for one in self._led(group_id, session.broker):
+            certain = held is not None and one.partition in held
+            one.let_go(member_id, end.packet, end.time_ns, certain=certain, uncounted=uncounted)
+
+    # -- what a share coordinator is told
+
+    def store(self, step: StateStep) -> None:
+        """What a leader reads and writes tells what it knows of the records."""
+        if not step.taken or step.call.any_doubt is not None:
+            return
+        key = step.call.group_id, step.partition
+        partition = self._partitions.get(key)
+        if step.is_read and step.given is not None and step.given.start_offset is not None:
+            self._begun[key] = step.given.start_offset, stored_of(step.given.batches), step
+            if len(self._begun) > limits.SHARE_PARTITIONS:
+                self._begun.popitem(last=False)
+            if partition is not None:
+                self._begin(partition)
+        elif partition is None or step.start_offset is None:
+            return
+        elif step.is_write:
+            stored = stored_of(step.batches)
+            partition.write(step.call.end, step.call.time_ns, step.call.end_ns, step.start_offset, stored)
+            partition.stored = step.start_offset, step
+            partition.persistence.write(step, stored, is_awaited=bool(partition.open))
+        elif step.call.api_key == INITIALIZE_SHARE_GROUP_STATE and step.start_offset >= 0:
+            partition.reset(step.call.end, step.call.end_ns, step.start_offset)
+
+    def _begin(self, partition: SharePartition) -> None:
+        begun = self._begun.pop((partition.group_id, partition.partition), None)
+        if begun is not None:
+            start, stored, read = begun
+            partition.begin(start, stored)
+            partition.stored = start, read
+            for lost in self._stranded.get((partition.group_id, partition.leader), ()):
+                if lost.end > read.packet:
+                    partition.miss(lost)
+
+    # -- one partition
+
+    def _acknowledged(self, asked: Acknowledging, answer: Answer | None, session: SessionState, said: list[Verdict]) -> None:
+        step, partition = asked.step, asked.share_partition
+        partition.open.remove(asked.runs)
+        if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
+            asked.error = answer.acknowledged.get(partition.partition)
+            if asked.error in EXPLAINED:
+                asked.is_all_seen = _is_all_seen(step, session)
+                asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
+            self._rules.cover(asked, accepted=asked.error == 0)
+            if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
+                asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
+            self._rules.judge(asked, said)
+            before = asked.stored
+            if before is not None and (asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)):
+                self._persisted(asked, before, said)
+            if asked.error == _INVALID_RECORD_STATE:
+                partition.refused.append((step, asked.runs))
+            elif asked.error not in _UNSHAKEN:
+                partition.shaken = answer.packet
+            if asked.error == 0:
+                partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
+        elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
+            partition.acknowledge(step, asked.runs, certain=False)
+
+    def _persisted(self, asked: Acknowledging, before: StateStep, said: list[Verdict]) -> None:
+        """What was stored meets what is answered; rules look at it unless it is just what was said."""
+        taken = asked.error == 0
+        now = Persisted(asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken))
+        self._rules.cover(now, accepted=taken)
+        self._rules.judge(now, said)
+
+    def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
+        """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
+        until_ns = answer.time_ns + session.clock.disorder_ns
+        for key, ranges in groupby(acquired, itemgetter(0)):
+            partition = self._of(step, key)
+            handed: list[Handed] = []
+            start = 0 if partition.stored is None else partition.stored[0]
+            before, odd = start - 1, self._exact or step.most_records is not None or partition.earlier is not None
+            for _, first, last, count in ranges:
+                pieces = partition.over(first, last, step.time_ns, until_ns)
+                handed.append(Handed(first, last, count, pieces))
+                odd = odd or not before < first <= last or not _is_due(count, pieces)
+                before = last
+            locked = partition.locked
+            if locked is None or locked.lock_ns != answer.lock_ns:
+                locked = self._locked_otherwise(partition, answer.lock_ns)
+                odd = odd or locked is not None
+            if odd or partition.worn.ranges or self._rules.covering is not None:
+                stranded = self._stranded.get((step.group_id, partition.leader), ())
+                lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
+                now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
+                self._rules.cover(now, accepted=True)
+                if odd or lost:
+                    self._rules.judge(now, said)
+            partition.acquire(step, answer, handed)
+            if partition.window.last - partition.window.low >= LEAST - 1:
+                self._wide.add(partition)
+
+    def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
+        """Partitions that could not be fetched from."""
+        of_group = self._groups.get(step.group_id, {})
+        for key, error in answer.failed.items():
+            known = (step.group_id, key) in self._begun
+            if (partition := of_group.get(key)) is not None:
+                partition.shaken = answer.packet
+                known = known or partition.handed > 0 or partition.stored is not None
+            now = Unserved(step, key, error, known)
+            self._rules.cover(now, accepted=True)
+            self._rules.judge(now, said)
+
+    def _misdirected(self, step: Step, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
+        """Partitions of which a fetch's answer names another leader; those before it may have named the same."""
+        if not step.is_fetch or answer is None or step.reply is not ACCEPTED:
+            return ()
+        said: list[Verdict] = []
+        before, session.hints = session.hints, {}
+        for partition, leader in answer.leaders.items():
+            hint = before.get(partition)
+            if hint is None or hint.leader != leader:
+                hint = Hint(leader, step, step)
+            else:
+                now = Misdirected(step, session, partition, hint)
+                self._rules.cover(now, accepted=True)
+                self._rules.judge(now, said)
+            session.hints[partition] = hint._replace(last=step)
+        return said
+
+    def _locked_otherwise(self, partition: SharePartition, lock_ns: int | None) -> Locked | None:
+        """The last acquisition of the partition, or else of another of its group, whose locks were to last longer, or not as long."""
+        before = [partition.locked] if partition.locked is not None else [one.locked for one in self._groups[partition.group_id].values()]
+        return None if lock_ns is None else next((one for one in before if one is not None and one.lock_ns != lock_ns), None)
+
+    def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:
+        """A fetch without records."""
+        self._strand(step, session)
+        if step.group_id in self._wide.groups:
+            for now in self._wide.starving(step, session):
+                self._rules.cover(now, accepted=True)
+                self._rules.judge(now, said)
+
+    def _strand(self, step: Step, session: SessionState) -> None:
+        """A fetch that may have acquired records and handed out none: not answered, throttled, overtaken, or failed behind the session.
+
+        A topic that does not exist fails the whole answer (UNKNOWN_SERVER_ERROR), and what was acquired of others stays locked: seen on
+        4.1.2 and 4.3.1.
+        """
+        answer, last = step.answer, session.last
+        overtaken = step.reply is INVALID_EPOCH and last is not None and last.packet > step.packet
+        if answer is None or answer.throttled or overtaken or step.reply is FAILED_LATER:
+            self._stranded.setdefault((step.group_id, session.broker), deque(maxlen=_STRANDED)).append(step)
+            for one in self._led(step.group_id, session.broker):
+                one.miss(step)
+            if len(self._stranded) > limits.SHARE_PARTITIONS:
+                del self._stranded[next(iter(self._stranded))]
+
+    def close(self) -> Sequence[Verdict]:
+        """No more is seen: what waits is not proved."""
+        return self._rules.close()
+
+    # -- all of them
+
+    def _of(self, step: Step, partition: Partition) -> SharePartition:
+        """The share partition, as it is led by the broker that was asked."""
+        key = step.group_id, partition
+        broker = step.connection.broker
+        assert broker is not None
+        found = self._partitions.get(key)
+        if found is None:
+            found = self._partitions[key] = SharePartition(step, partition, broker, self._tell)
+            self._groups.setdefault(step.group_id, {})[partition] = found
+            self._begin(found)
+            if len(self._partitions) > limits.SHARE_PARTITIONS:
+                self._forget(*self._partitions.popitem(last=False)[0])
+        else:
+            self._partitions.move_to_end(key)
+        found.meets(step, broker)
+        return found
+
+    def _forget(self, group_id: str | None, partition: Partition) -> None:
+        of_group = self._groups[group_id]
+        del of_group[partition]
+        if not of_group:
+            del self._groups[group_id]
+        self._wide.drop(group_id, partition)
+
+    def _led(self, group_id: str | None, broker: Broker) -> list[SharePartition]:
+        """The share partitions of the group that the broker leads."""
+        return [partition for partition in self._groups.get(group_id, {}).values() if partition.leader is broker]
+
+
+def _is_due(number: int, pieces: Sequence[Piece]) -> bool:
+    """Whether the records were to be had, and this is the number of the delivery that was due; no rule has anything to say of that."""
+    if not pieces:
+        return number == 1
+    for piece in pieces:
+        record, *others = piece.value
+        if others or record.stage is not AVAILABLE or record.count != number - 1 or record.how in _TELLING:
+            return False
+    return 0 < number <= USUAL_LIMIT
+
+
+def _is_alone(session: SessionState, connection: Connection) -> bool:
+    """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none (4.2)."""
+    return all(user.state is session for user in connection.users)
+
+
+def _is_all_seen(step: Step, session: SessionState) -> bool:
+    """Whether the capture holds all that the member has done with the broker."""
+    join = session.member.join
+    if join is None:
+        return False
+    hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
+    return session.broker.missing_between(hosts, join.packet, step.end) is None

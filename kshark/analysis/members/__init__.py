@@ -1,0 +1,1 @@
+"""Members of share groups: their heartbeats, and what follows for what they may ask."""

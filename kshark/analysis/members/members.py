@@ -1,0 +1,178 @@
+"""Members of share groups: what their heartbeats tell of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kshark import limits
+from kshark.analysis.machines.member import MemberState
+from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
+from kshark.analysis.sessions.steps import FINAL, INITIAL, Partition, Step
+from kshark.analysis.surroundings.brokers import Broker
+
+#: Assignments of one member that are remembered.
+_ASSIGNMENTS: Final = 16
+#: Once an assignment is that old, its member has had the time to fetch all of it.
+_SETTLED_NS: Final = 10_000_000_000
+
+
+class Assignment(NamedTuple):
+    """What the member was told to fetch from, as of a packet; `partitions` None: not known from there on."""
+
+    packet: int
+    partitions: frozenset[Partition] | None
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member of one group. Bounded, whatever the number of its heartbeats."""
+
+    #: What the coordinator may know of it; None: anything, because of `doubt`.
+    states: tuple[MemberState, ...] | None = None
+    doubt: str = "beginning_not_seen"
+    #: Its join, where that is the first the capture shows of it.
+    join: Beat | None = None
+    #: Its heartbeat before, whatever the answer; the last that was accepted, but for leaves; one since then that was not answered.
+    before: Beat | None = None
+    last: Beat | None = None
+    unanswered: Beat | None = None
+    #: The heartbeat by which it left its group, after which it was not seen to join.
+    leave: Beat | None = None
+    #: Its last heartbeat, where by that it left, or was told that it is out.
+    departure: Beat | None = None
+    assignments: list[Assignment] = field(default_factory=list)
+    #: The last heartbeat that brought an assignment, or asked to join.
+    assigned_by: Beat | None = None
+    #: Partitions that its share requests have listed; None: there are too many, or something of a request was not read.
+    listed: set[Partition] | None = field(default_factory=set)
+    #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
+    epoch: int | None = None
+    confirmed: int = 0
+    #: Brokers with which it had share sessions.
+    brokers: list[Broker] = field(default_factory=list)
+
+    def lose_sight(self, doubt: str) -> None:
+        """What was known of its state may be wrong."""
+        self.states, self.doubt = None, doubt
+
+    def remember(self, beat: Beat) -> None:
+        """Takes a heartbeat, whose effect on the possible states is already known, into the past."""
+        self.before = beat
+        left = beat.kind is FINAL and beat.reply is ACCEPTED
+        self.departure = beat if left or beat.reply is FENCED or beat.reply is UNKNOWN_MEMBER else None
+        if beat.assigned is not None or beat.kind is INITIAL:
+            self.assigned_by = beat
+        if beat.reply is ACCEPTED:
+            self.unanswered = None
+            if left:
+                self.leave = beat
+            else:
+                self.last, self.leave = beat, None
+        elif beat.reply is UNANSWERED:
+            self.unanswered = beat
+        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, beat.given, beat.assigned)
+
+    def lists(self, step: Step) -> None:
+        """Takes note of what a share request lists."""
+        if self.listed is not None:
+            self.listed.update(one.partition for one in step.listed)
+            if step.doubt is not None or len(self.listed) > limits.SESSION_PARTITIONS:
+                self.listed = None
+
+    def settles(self, beat: Beat) -> bool:
+        """Whether that heartbeat is the first by which the member has had its assignment long enough."""
+        if self.assigned_by is None or self.last is None:
+            return False
+        return self.last.time_ns < self.assigned_by.end_ns + _SETTLED_NS <= beat.time_ns
+
+    def heartbeat(self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None) -> None:
+        """A heartbeat: the request's packet and member epoch, the answer's, and the assignment where that brings one.
+
+        A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a missing answer.
+        """
+        if self.epoch is not None and sent == self.epoch:
+            self.confirmed = max(self.confirmed, request)
+        elif sent != INITIAL or answer is None:
+            self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None)
+        if answer is not None:
+            self.epoch = given
+            if partitions is not None:
+                self._learn(answer, partitions)
+
+    def _learn(self, packet: int, partitions: frozenset[Partition] | None) -> None:
+        if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
+            self.assignments = [*self.assignments, Assignment(packet, partitions)][-_ASSIGNMENTS:]
+
+    def told(self, packet: int) -> Assignment | None:
+        """The last assignment as of that packet."""
+        return next((one for one in reversed(self.assignments) if one.packet <= packet), None)
+
+    def is_assigned(self, partition: Partition, packet: int) -> bool | None:
+        """Whether the partition was the member's as of that packet; None where that is not known."""
+        told = self.told(packet)
+        return None if told is None or told.partitions is None else partition in told.partitions
+
+    def never_had(self, partition: Partition) -> bool:
+        """Whether all that it was told since its join is known, and the partition in none of it."""
+        told = self.assignments
+        complete = self.join is not None and len(told) < _ASSIGNMENTS
+        return complete and all(one.partitions is not None and partition not in one.partitions for one in told)
+
+
+class NotAssigned(NamedTuple):
+    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with the assignment."""
+
+    member: Member
+    partition: Partition
+    packet: int
+
+    def holds(self) -> bool | None:
+        """None while no later heartbeat was seen."""
+        assigned = self.member.is_assigned(self.partition, self.packet)
+        if assigned is not False:
+            return False
+        return True if self.member.confirmed > self.packet else None
+
+
+class NotBack(NamedTuple):
+    """Proof that a member did not join unseen behind its departure: its next heartbeat asks to join, or is told again that it is out."""
+
+    member: Member
+    departure: Beat
+    packet: int
+
+    def holds(self) -> bool | None:
+        """None while no later heartbeat was seen."""
+        after = self.member.before
+        if after is None or after is self.departure:
+            return None
+        return after.packet > self.packet and (after.kind is INITIAL or after.reply is UNKNOWN_MEMBER)
+
+
+class Members:
+    """Every member that the capture shows, the longest unused forgotten first."""
+
+    def __init__(self) -> None:
+        self._members: OrderedDict[tuple[str | None, str | None], Member] = OrderedDict()
+        #: Members were forgotten: nobody's first trace is its beginning any more.
+        self.forgetful = False
+
+    def __contains__(self, key: tuple[str | None, str | None]) -> bool:
+        return key in self._members
+
+    def of(self, group_id: str | None, member_id: str | None) -> Member:
+        key = (group_id, member_id)
+        found = self._members.get(key)
+        if found is None:
+            found = self._members[key] = Member()
+            if len(self._members) > limits.SESSIONS:
+                self._members.popitem(last=False)
+                self.forgetful = True
+        else:
+            self._members.move_to_end(key)
+        return found
+
+    def get(self, group_id: str | None, member_id: str | None) -> Member | None:
+        return self._members.get((group_id, member_id))

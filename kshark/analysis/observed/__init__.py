@@ -1,0 +1,1 @@
+"""What a capture holds beside its findings: what could be judged, how often rules were put to the test, counts."""

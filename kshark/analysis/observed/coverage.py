@@ -1,0 +1,148 @@
+"""How often a capture put each rule to the test, and how often it held, was broken, or stayed unknown: for a client, how far it conforms.
+
+Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when all are counted.
+A rule that explains refusals was put to the test by what was accepted, too: it held there. What somebody else's mistake explains says
+nothing of it, and where no explanation is proved, those that came near stay unknown. Of rules that are about bytes only what they say is
+counted: whatever is read puts them to the test.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kshark.analysis.machines import SESSION
+from kshark.analysis.rules import BOOK, RuleBook
+from kshark.analysis.rules.premises import untold
+from kshark.analysis.rules.rule import Checked, Rule
+from kshark.analysis.rules.triggers import Trigger
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.steps import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
+from kshark.analysis.verdict import Part, Verdict
+from kshark.anomaly import Blame
+
+
+class Trial(NamedTuple):
+    """What a step was, as far as that tells which rules it put to the test; `kind` and `reply` are None where checks ask for none.
+
+    `situation`: Checked.situation of the checks that look at it; `premises`: the names of their triggers whose premise holds.
+    """
+
+    situation: str
+    api_key: Any
+    kind: Any
+    reply: Any
+    accepted: bool
+    premises: tuple[str, ...]
+
+
+class RuleCoverage(NamedTuple):
+    """Of one rule: how often it was put to the test, and what came of that; `noted`: nobody broke it, and there was something to note.
+
+    `blame`: whom the rule may accuse, the chief suspect first.
+    """
+
+    rule: int | None
+    code: str
+    blame: tuple[Blame, ...]
+    tested: int
+    held: int
+    broken: int
+    unknown: int
+    noted: int
+
+
+@dataclass
+class Coverage:
+    """Counts of a capture or of a part of it. `trials` are steps, `asked` exchanges that were put to a rule of one exchange, by its code;
+    `said` is what rules said, by code and verdict.
+    """
+
+    trials: Counter[Trial] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    said: Counter[tuple[str, str | None, Part]] = field(default_factory=Counter)
+
+    def join(self, other: Coverage) -> None:
+        """Adds what was counted elsewhere."""
+        for mine, theirs in self._pairs(other):
+            mine.update(theirs)
+
+    def without(self, other: Coverage) -> Coverage:
+        """All but what is counted elsewhere, too."""
+        left = Coverage()
+        left.join(self)
+        for mine, theirs in left._pairs(other):
+            mine.subtract(theirs)
+        return left
+
+    def _pairs(self, other: Coverage) -> tuple[tuple[Counter[Any], Counter[Any]], ...]:
+        return (self.trials, other.trials), (self.asked, other.asked), (self.said, other.said)
+
+    def rules(self, book: RuleBook = BOOK) -> list[RuleCoverage]:
+        """Every rule of the catalogue, in its order."""
+        return [self._of(rule) for rule in book.rules if rule.number is not None]
+
+    def _of(self, rule: Rule) -> RuleCoverage:
+        checks = [Checked(rule, check) for check in rule.checks]
+        trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
+        said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
+        counts = rule.apis or any(one.order is None and one.trigger.premise is not untold and not rule.weird for one in rule.checks)
+        remarks = sum(times for (_, part), times in said.items() if part == "remark") if counts else 0
+        held = trials + self.asked[rule.code] - remarks
+        verdicts = Counter[str | None]()
+        for (verdict, _), times in said.items():
+            verdicts[verdict] += times
+        broken, unknown, noted = (verdicts[verdict] for verdict in ("violation", "unknown", "note"))
+        unknown += verdicts["refuted"]
+        return RuleCoverage(rule.number, rule.code, rule.blame, held + broken + unknown + noted, held, broken, unknown, noted)
+
+
+def _is_put_to(one: Checked, trial: Trial) -> bool:
+    """Whether the step put the check's rule to the test.
+
+    Where a premise says which steps do, their kind does not matter: a new session behind a refusal shows that NO_RECOVERY was kept. No more
+    does it where the kind is itself the mistake: each epoch shows that none is below -1.
+    """
+    check, explains = one.check, one.check.order is not None
+    if one.situation != trial.situation or (check.apis and trial.api_key not in check.apis):
+        return False
+    if not trial.accepted if explains else trial.reply is not None and trial.reply not in check.replies:
+        return False
+    if check.trigger.premise is not None:
+        return check.trigger.name in trial.premises
+    return trial.kind is None or trial.kind in check.kinds or tuple(check.kinds) == (NEGATIVE,)
+
+
+class _Plain(NamedTuple):
+    """As much of a situation as premises of sessions ask for."""
+
+    session: SessionState
+    step: Step
+
+
+class Covering:
+    """Takes steps before they belong to the past, and what rules say; counts into `coverage`."""
+
+    def __init__(self, book: RuleBook) -> None:
+        self.coverage = Coverage()
+        self._premises: dict[str, dict[Trigger, None]] = {}
+        for rule in book.rules:
+            for check in rule.checks:
+                if check.trigger.premise is not None:
+                    self._premises.setdefault(Checked(rule, check).situation, {})[check.trigger] = None
+
+    def step(self, now: Any, situation: str, api_key: int = 0, kind: Any = None, reply: Any = None, *, accepted: bool = False) -> None:
+        """What rules are about to look at; see Trial."""
+        triggers = self._premises.get(situation, ())
+        holding = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(now)])
+        self.coverage.trials[Trial(situation, api_key, kind, reply, accepted, holding)] += 1
+
+    def plain(self, session: SessionState, step: Step) -> None:
+        """A step of the fast path, at which no rule has anything to say."""
+        self.step(_Plain(session, step), SESSION.name, step.api_key, SUBSEQUENT, ACCEPTED, accepted=True)
+
+    def say(self, verdicts: Iterable[Verdict]) -> None:
+        """What rules say of steps, told or not."""
+        self.coverage.said.update((verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts)

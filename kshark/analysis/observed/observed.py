@@ -1,0 +1,201 @@
+"""What a capture holds beside its findings: how much could be judged, what it covers, and which refusals no finding explains."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from kshark import limits
+from kshark.analysis.observed.coverage import Coverage
+from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode, Test
+from kshark.analysis.observed.statistics import OTHERS
+from kshark.analysis.rules import BOOK
+from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
+from kshark.registry import Registry
+
+
+class Refusal(NamedTuple):
+    """An error code that a client was answered; `client` is its client id, or its address where it gives none."""
+
+    api: str
+    error_code: int
+    client: str
+
+
+@dataclass
+class Observed:
+    """Counts of a capture or of a part of it; parts are added by `join`.
+
+    `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any answer, `explained` those
+    that a finding explains. `since_ns` to `until_ns` is the time of its connections, `brokers` are the addresses that spoke Kafka,
+    `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if that was counted.
+    """
+
+    sessions: int = 0
+    exchanges: int = 0
+    gaps: int = 0
+    judged: int = 0
+    answered: Counter[Refusal] = field(default_factory=Counter)
+    explained: Counter[Refusal] = field(default_factory=Counter)
+    since_ns: int | None = None
+    until_ns: int | None = None
+    brokers: set[str] = field(default_factory=set)
+    tls_connections: int = 0
+    duplicates: int = 0
+    coverage: Coverage | None = None
+
+    def connection(self, flow: Flow) -> None:
+        """A connection that is over, with all that became known of it."""
+        self._reaches(flow.first_time_ns, flow.last_time_ns)
+        if flow.service == "kafka" and len(self.brokers) < limits.BROKERS:
+            self.brokers.add(flow.broker)
+        self.tls_connections += flow.service == "tls"
+
+    def weird(self, weird: Weird) -> None:
+        if weird.code == "DUPLICATE_PACKETS":
+            self.duplicates += weird.times
+
+    def join(self, other: Observed) -> None:
+        """Adds what was counted elsewhere: in other pages, or of other connections or members."""
+        self.sessions += other.sessions
+        self.exchanges += other.exchanges
+        self.gaps += other.gaps
+        self.judged += other.judged
+        self.answered.update(other.answered)
+        self.explained.update(other.explained)
+        if other.since_ns is not None and other.until_ns is not None:
+            self._reaches(other.since_ns, other.until_ns)
+        self.brokers |= other.brokers
+        self.tls_connections += other.tls_connections
+        self.duplicates += other.duplicates
+        if other.coverage is not None:
+            self.coverage = self.coverage or Coverage()
+            self.coverage.join(other.coverage)
+
+    def _reaches(self, since_ns: int, until_ns: int) -> None:
+        self.since_ns = since_ns if self.since_ns is None else min(self.since_ns, since_ns)
+        self.until_ns = until_ns if self.until_ns is None else max(self.until_ns, until_ns)
+
+    def unexplained(self) -> list[dict[str, Any]]:
+        """By API and error code, most first: how often a client was refused without a finding that says why, and which clients."""
+        left = self.answered - self.explained
+        rows: dict[tuple[str, int], Counter[str]] = {}
+        for refusal, count in left.items():
+            rows.setdefault(refusal[:2], Counter())[refusal.client] += count
+        ordered = sorted(rows.items(), key=lambda row: (-row[1].total(), row[0]))
+        return [{"api": api, "error_code": code, "count": clients.total(), "clients": sorted(clients)} for (api, code), clients in ordered]
+
+    def covered(self) -> dict[str, Any]:
+        """What there was to be seen."""
+        return {
+            "since_ns": self.since_ns,
+            "until_ns": self.until_ns,
+            "brokers": sorted(self.brokers),
+            "tls_connections": self.tls_connections,
+            "duplicates": self.duplicates,
+        }
+
+
+_JUDGED: Final = BOOK.apis
+#: Where an answer stands: connection, packet, correlation id.
+_Place = tuple[Any, Any, Any]
+
+
+class Observer:
+    """Takes the pages of a capture, and the findings in them; `observed` is what they hold.
+
+    A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own ones; those of the
+    partition that it is about, if it is about one; and all of them, where its rule is about exchanges and not about a machine. One that
+    stands elsewhere, at a connection's end, say, explains none, and no more does one that is about bytes.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.observed = Observed()
+        self._codes = ErrorCodes(registry)
+        #: By class of body.
+        self._tests: dict[type, Test] = {}
+        #: Refusals that a finding may yet explain, of APIs that rules are about; the oldest are given up.
+        self._open: OrderedDict[_Place, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
+
+    def page(self, page: Iterable[Event]) -> None:
+        """Events of the time line; before the findings that they led to."""
+        tests, observed, apis = self._tests, self.observed, _JUDGED
+        exchanges = judged = 0
+        for event in page:
+            if type(event) is Message:
+                continue  # half of all events: tested early, so that no further test is needed
+            if type(event) is Exchange:
+                exchanges += 1
+                request, response = event.request, event.response
+                if request is None:
+                    continue
+                if request.api_key in apis:
+                    judged += 1
+                if response is not None:
+                    body = response.body
+                    test = tests.get(type(body)) or self._learn(response)
+                    if test(body):
+                        self._refused(request, response)
+            elif isinstance(event, Closed):
+                observed.connection(event.flow)
+            elif isinstance(event, Gap):
+                observed.gaps += 1
+            elif isinstance(event, Weird):
+                observed.weird(event)
+        observed.exchanges += exchanges
+        observed.judged += judged
+
+    def answer(self, request: Message, response: Message) -> None:
+        """One answer, for who counts the rest elsewhere."""
+        if self._learn(response)(response.body):
+            self._refused(request, response)
+
+    def explain(self, findings: Iterable[Finding]) -> None:
+        """Findings, of exchanges that were taken."""
+        for finding in findings:
+            about = finding.witness[-1]
+            place = about.flow, about.response_packet, about.correlation_id
+            left = self._open.pop(place, None) if finding.packet in (about.request_packet, about.response_packet) else None
+            if left is not None:
+                explained = [one for one in left if _explains(finding, one[0])]
+                self.observed.explained.update(refusal for _, refusal in explained)
+                if len(explained) < len(left):
+                    self._open[place] = [one for one in left if one not in explained]
+
+    def _learn(self, response: Message) -> Test:
+        key, version, body = response.api_key, response.version, response.body
+        if not isinstance(key, int) or not isinstance(version, int):
+            return lambda body: False
+        test = self._codes.test(body, key, version)
+        if isinstance(body, Struct):  # other classes are no one API's
+            self._tests[type(body)] = test
+        return test
+
+    def _refused(self, request: Message, response: Message) -> None:
+        api_key, version, api = request.api_key, request.version, request.api
+        assert isinstance(api_key, int)  # its answer was read
+        assert isinstance(version, int)
+        assert isinstance(api, str)
+        client = request.client_id or request.client.rpartition(":")[0]
+        codes = [(placed, self._known(Refusal(api, placed.code, client))) for placed in self._codes.placed(response.body, api_key, version)]
+        self.observed.answered.update(refusal for _, refusal in codes)
+        if api_key in _JUDGED:
+            self._open[response.flow, response.packet, response.correlation_id] = codes
+            if len(self._open) > limits.REFUSALS:
+                self._open.popitem(last=False)
+
+    def _known(self, refusal: Refusal) -> Refusal:
+        """It, or what stands for all beyond the limit."""
+        answered = self.observed.answered
+        return refusal if refusal in answered or len(answered) < limits.STATISTICS_ROWS else refusal._replace(client=OTHERS)
+
+
+def _explains(finding: Finding, placed: PlacedCode) -> bool:
+    rule = BOOK.by_code[finding.code]
+    if placed.partition is None or rule.when is not None:
+        return not rule.weird
+    return placed.partition == finding.partition and placed.topic_id in (None, finding.topic_id)

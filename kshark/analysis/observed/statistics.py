@@ -1,0 +1,286 @@
+"""What a capture holds, counted: APIs and versions, latency, errors, connections, clients, share groups. Memory does not grow with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from dissectors.enums import AcknowledgeType, ErrorCode
+from kshark import limits
+from kshark.analysis.observed.error_codes import ErrorCodes
+from kshark.analysis.reading import doubt_of
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.codec.paths import values
+from kshark.model import Closed, Event, Exchange, Flow, Message
+from kshark.registry import Registry
+
+#: What stands in a table for all rows beyond its limit.
+OTHERS: Final = "(others)"
+#: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
+_TICK_NS: Final = 1_000_000
+
+#: Client id, software name and version, address.
+_Client = tuple[str | None, str | None, str | None, str]
+
+
+class Percentiles:
+    """Of durations in ns, to three significant digits (the greatest, and the sum, exact): a few thousand counters however many there are.
+
+    Other amounts from 0 may be added as well.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self.count = 0
+        self.total = 0
+        self.greatest = 0
+
+    def add(self, ns: int) -> None:
+        self.count += 1
+        self.total += ns
+        self.greatest = max(self.greatest, ns)
+        scale = 10 ** max(0, len(str(abs(ns))) - 3)
+        self._counts[(ns + scale // 2) // scale * scale] += 1
+
+    def update(self, other: Percentiles, /) -> None:
+        """Adds the other's durations."""
+        self._counts.update(other._counts)
+        self.count += other.count
+        self.total += other.total
+        self.greatest = max(self.greatest, other.greatest)
+
+    def at(self, *percents: float) -> list[int]:
+        """Nearest rank: the smallest duration that so many percent do not exceed. Needs at least one duration."""
+        wanted = [max(1, -(-self.count * percent // 100)) for percent in percents]
+        found: list[int] = []
+        passed = 0
+        for duration, count in sorted(self._counts.items()):
+            passed += count
+            while len(found) < len(wanted) and passed >= wanted[len(found)]:
+                found.append(min(duration, self.greatest))
+        return found
+
+    @property
+    def average(self) -> float | None:
+        """None where nothing was measured."""
+        return self.total / self.count if self.count else None
+
+    def summary(self) -> dict[str, float] | None:
+        """Milliseconds at 50, 95 and 99 percent and the greatest; None where nothing was measured."""
+        if not self.count:
+            return None
+        p50, p95, p99 = self.at(50, 95, 99)
+        return {"p50": p50 / 1e6, "p95": p95 / 1e6, "p99": p99 / 1e6, "max": self.greatest / 1e6}
+
+
+@dataclass(slots=True)
+class ApiCounts:
+    """One API in one version."""
+
+    requests: int = 0
+    responses: int = 0
+    unanswered: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    latency: Percentiles = field(default_factory=Percentiles)
+    errors: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    """A share group: records where nothing else is said."""
+
+    members: set[str] = field(default_factory=set)
+    sessions: int = 0
+    fetches: int = 0
+    acknowledges: int = 0
+    acquired: int = 0
+    redelivered: int = 0
+    greatest_delivery_count: int = 0
+    acknowledged: Counter[int] = field(default_factory=Counter)
+    refused: Counter[int] = field(default_factory=Counter)
+
+
+class Statistics:
+    """Counts events as they pass; `summary` at the end is what `kshark stats -T json` prints."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._apis: dict[tuple[int, int], ApiCounts] = {}
+        self._groups: dict[str | None, GroupCounts] = {}
+        self._services: dict[str, Counter[str]] = {}
+        self._clients: dict[_Client, Counter[str]] = {}
+        self._clients_of_flow: dict[int, Counter[str | None]] = {}
+        self._error_codes = ErrorCodes(registry)
+        self._outcomes: Counter[str] = Counter()
+        self._times: list[int] = []
+        self._messages = 0
+
+    def feed(self, event: Event) -> Iterable[Any]:
+        """Counts; gives nothing back before the end."""
+        if isinstance(event, Exchange):
+            self._exchange(event)
+        elif isinstance(event, Message):
+            self._messages += 1
+            self._times = [self._times[0] if self._times else event.time_ns, event.time_ns]
+        elif isinstance(event, Closed):
+            self._close(event.flow)
+        return ()
+
+    # -- exchanges
+
+    def _exchange(self, exchange: Exchange) -> None:
+        self._outcomes[exchange.outcome] += 1
+        request, response = exchange.request, exchange.response
+        if request is None or not isinstance(request.api_key, int) or not isinstance(request.version, int):
+            return
+        key = (request.api_key, request.version)
+        counts = self._apis.get(key) or self._new_api(key)
+        counts.requests += 1
+        counts.request_bytes += request.size
+        counts.unanswered += exchange.outcome == "unanswered"
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        flow = exchange.flow.id
+        if flow not in self._clients_of_flow:
+            self._clients_of_flow[flow] = Counter()
+        self._clients_of_flow[flow][client_id] += 1
+        if response is not None:
+            counts.responses += 1
+            counts.response_bytes += response.size
+            if isinstance(response.latency_ns, int):
+                counts.latency.add(response.latency_ns)
+            counts.errors.update(self._error_codes.of(response.body, request.api_key, request.version))
+        if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and is_whole(request):
+            self._share(request, response)
+
+    def _new_api(self, key: tuple[int, int]) -> ApiCounts:
+        return self._apis.setdefault(key if len(self._apis) < limits.STATISTICS_ROWS else (-1, -1), ApiCounts())
+
+    # -- share groups
+
+    def _share(self, request: Message, response: Message | None) -> None:
+        asked = request.body
+        group_id = asked.group_id
+        if group_id not in self._groups and len(self._groups) >= limits.STATISTICS_ROWS:
+            group_id = OTHERS
+        group = self._groups.setdefault(group_id, GroupCounts())
+        if len(group.members) < limits.STATISTICS_ROWS and asked.member_id:
+            group.members.add(asked.member_id)
+        fetch = request.api_key == SHARE_FETCH
+        group.fetches += fetch
+        group.acknowledges += not fetch
+        for batch in values(asked, ("topics", "partitions", "acknowledgement_batches")):
+            group.acknowledged.update(acknowledged_types(batch))
+        if response is None or not is_whole(response):
+            return
+        if response.body.error_code:
+            group.refused[response.body.error_code] += 1
+        elif fetch:
+            group.sessions += asked.share_session_epoch == 0
+        for acquired in values(response.body, ("responses", "partitions", "acquired_records")):
+            count = max(0, acquired.last_offset - acquired.first_offset + 1)
+            group.acquired += count
+            group.redelivered += count if acquired.delivery_count > 1 else 0
+            group.greatest_delivery_count = max(group.greatest_delivery_count, acquired.delivery_count)
+
+    # -- connections
+
+    def _close(self, flow: Flow) -> None:
+        service = self._services.setdefault(flow.service, Counter())
+        service["connections"] += 1
+        service["bytes"] += sum(flow.stream_bytes)
+        service["gaps"] += flow.gaps
+        for client_id, requests in self._clients_of_flow.pop(flow.id, Counter()).items():
+            key: _Client = (client_id, flow.software_name, flow.software_version, flow.client.rpartition(":")[0])
+            if key not in self._clients and len(self._clients) >= limits.STATISTICS_ROWS:
+                key = (OTHERS, None, None, OTHERS)
+            client = self._clients.setdefault(key, Counter())
+            client["connections"] += 1
+            client["requests"] += requests
+
+    # -- the end
+
+    def summary(self) -> dict[str, Any]:
+        """Everything counted, as plain values; latencies in milliseconds."""
+        first, last = self._times or (None, None)
+        return {
+            "first_time_ns": first,
+            "last_time_ns": last,
+            "messages": self._messages,
+            "exchanges": {outcome: self._outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")},
+            "flows": [{"service": name, **counts} for name, counts in sorted(self._services.items())],
+            "apis": [self._api(key, version, counts) for (key, version), counts in sorted(self._apis.items())],
+            "errors": self._all_errors(),
+            "clients": [
+                {"client_id": name, "software": software, "software_version": version, "address": address, **counts}
+                for (name, software, version, address), counts in sorted(self._clients.items(), key=lambda item: -item[1]["requests"])
+            ],
+            "share_groups": [_group(name, counts) for name, counts in sorted(self._groups.items(), key=lambda item: item[0] or "")],
+        }
+
+    def _api(self, key: int, version: int, counts: ApiCounts) -> dict[str, Any]:
+        return {
+            "api_key": key,
+            "api": OTHERS if key < 0 else self._registry.name(key),
+            "version": version,
+            "requests": counts.requests,
+            "responses": counts.responses,
+            "unanswered": counts.unanswered,
+            "request_bytes": counts.request_bytes,
+            "response_bytes": counts.response_bytes,
+            "latency_ms": counts.latency.summary(),
+            "errors": _named(counts.errors),
+        }
+
+    def _all_errors(self) -> list[dict[str, Any]]:
+        total: Counter[int] = Counter()
+        apis: dict[int, Counter[str]] = {}
+        for (key, _), counts in self._apis.items():
+            total.update(counts.errors)
+            for code, count in counts.errors.items():
+                apis.setdefault(code, Counter())[self._registry.name(key) or str(key)] += count
+        return [{**each, "apis": dict(apis[each["error_code"]].most_common())} for each in _named(total)]
+
+
+def is_whole(message: Message) -> bool:
+    """Whether the body was read to its end, and can be relied on."""
+    return message.body is not None and message.body is not UNSET and doubt_of(message) is None
+
+
+def waited_in_full(body: Any, latency_ns: int) -> bool:
+    """Whether the answer to a fetch took as long as the request allows the broker to wait for records."""
+    longest_ms = getattr(body, "max_wait_ms", None)
+    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS
+
+
+def acknowledged_types(batch: Any) -> Counter[int]:
+    """Records of an acknowledgement batch by type: one type stands for the whole range, else each offset has its own (KIP-932)."""
+    types: list[int] = batch.acknowledge_types or []
+    if len(types) == 1:
+        return Counter({types[0]: max(0, batch.last_offset - batch.first_offset + 1)})
+    return Counter(types)
+
+
+def _named(codes: Counter[int]) -> list[dict[str, Any]]:
+    names = {member.value: member.name for member in ErrorCode}
+    return [{"error_code": code, "error": names.get(code), "count": count} for code, count in codes.most_common()]
+
+
+def _group(name: str | None, counts: GroupCounts) -> dict[str, Any]:
+    types = {member: member.name.lower() for member in AcknowledgeType}
+    return {
+        "group_id": name,
+        "members": len(counts.members),
+        "sessions": counts.sessions,
+        "fetches": counts.fetches,
+        "acknowledges": counts.acknowledges,
+        "acquired": counts.acquired,
+        "redelivered": counts.redelivered,
+        "greatest_delivery_count": counts.greatest_delivery_count,
+        "acknowledged": {text: counts.acknowledged[member] for member, text in types.items()},
+        "errors": _named(counts.refused),
+    }

@@ -1,0 +1,1 @@
+"""Administrative operations on share groups: chains of exchanges from a client to share coordinators."""

@@ -1,0 +1,175 @@
+"""What a share session holds: its partitions, and the records that its member has acquired and not yet acknowledged.
+
+Known from an epoch 0 on, as long as no request or answer is missing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final
+
+from msgspec import Struct
+
+from kshark import limits
+from kshark.analysis.sessions.steps import (
+    ACCEPTED,
+    FAILED_LATER,
+    FAILED_REOPEN,
+    FINAL,
+    INITIAL,
+    UNANSWERED,
+    UNCLEAR,
+    Partition,
+    Reply,
+    Step,
+)
+
+#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0 does not.
+_ALL_LISTED_ENTER: Final = 1
+
+
+#: How long records are locked by default (group.share.record.lock.duration.ms).
+_LOCK_NS: Final = 30_000_000_000
+#: After these the session's partitions are not known.
+_UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
+
+
+class Held(Struct, eq=False, gc=False):
+    """Records acquired and not acknowledged; their lock runs out at `until_ns`."""
+
+    first: int
+    last: int
+    until_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
+
+    `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
+    `held` lists ranges in the order of their offsets, `ranges` counts them.
+    """
+
+    partitions: set[Partition] | None = None
+    closed: set[Partition] | None = None
+    acknowledged_only: dict[Partition, Step] = field(default_factory=dict)
+    held: dict[Partition, list[Held]] = field(default_factory=dict)
+    ranges: int = 0
+
+    def take(self, step: Step, reply: Reply) -> None:
+        """The effect of a step on partitions and records."""
+        if reply is not ACCEPTED:
+            if reply in _UNCERTAIN:
+                self._begin(None)
+            return
+        if step.kind is INITIAL:
+            self._begin(set())
+        if step.listed or step.forgotten:
+            for listed in step.listed:
+                for batch in listed.acknowledged:
+                    if not batch.renews:
+                        self._end(listed.partition, batch.first, batch.last)
+            if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
+                self._update(step, self.partitions)
+        if step.answer is not None:
+            for partition, first, last, _ in step.answer.acquired:
+                if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
+                    self.acknowledged_only.pop(partition, None)  # once told is enough
+                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
+
+    def _begin(self, partitions: set[Partition] | None) -> None:
+        self.partitions = partitions
+        self.acknowledged_only.clear()
+
+    def _update(self, step: Step, partitions: set[Partition]) -> None:
+        """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and leave again."""
+        for listed in step.listed:
+            if not listed.acknowledged:
+                self.acknowledged_only.pop(listed.partition, None)
+            elif listed.partition not in partitions and step.version >= _ALL_LISTED_ENTER:
+                self.acknowledged_only[listed.partition] = step
+            partitions.add(listed.partition)
+        for partition in step.forgotten:
+            partitions.discard(partition)
+            self.acknowledged_only.pop(partition, None)
+        if len(partitions) > limits.SESSION_PARTITIONS:
+            self._begin(None)
+
+    def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
+        """Records acquired again are held by the new lock."""
+        found = self.held.get(partition)
+        if found and found[-1].last >= first:
+            self._end(partition, first, last)
+        if self.ranges >= limits.HELD_RANGES:
+            self._forget_unlocked(now_ns)
+            found = self.held.get(partition)
+        if first <= last and self.ranges < limits.HELD_RANGES:
+            if found is None:
+                found = self.held[partition] = []
+            one = Held(first, last, now_ns + lock_ns)
+            if not found or found[-1].last < first:
+                found.append(one)
+            else:
+                insort(found, one, key=_first)
+            self.ranges += 1
+
+    def _end(self, partition: Partition, first: int, last: int) -> None:
+        """Takes offsets out; what remains on either side stays held."""
+        found = self.held.get(partition)
+        if not found or first > last or found[-1].last < first:
+            return
+        if found[0].first == first and found[0].last == last:
+            del found[0]  # the usual: what was acquired first, as it was acquired
+            self.ranges -= 1
+            return
+        low = bisect_left(found, first, key=_last)
+        high = bisect_right(found, last, lo=low, key=_first)
+        rest = _without(found[low:high], first, last)
+        found[low:high] = rest
+        self.ranges += low - high + len(rest)
+
+    def _forget_unlocked(self, now_ns: int) -> None:
+        unlocked = {partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()}
+        self.held = {partition: found for partition, found in unlocked.items() if found}
+        self.ranges = sum(map(len, self.held.values()))
+
+    def unacknowledged(self, partition: Partition, step: Step) -> int:
+        """Records of the partition that stay acquired when this step is done."""
+        left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
+        for listed in step.listed:
+            for batch in listed.acknowledged if listed.partition == partition else ():
+                left = _without(left, batch.first, batch.last)
+        return sum(one.last - one.first + 1 for one in left)
+
+    def close(self) -> None:
+        """The session is over by its final epoch."""
+        closed = self.partitions
+        self.forget()
+        self.closed = closed
+
+    def forget(self) -> None:
+        """The session is over, or something of it was not seen."""
+        self._begin(None)
+        self.closed = None
+        self.held.clear()
+        self.ranges = 0
+
+
+_first: Final = attrgetter("first")
+_last: Final = attrgetter("last")
+
+
+def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
+    """The ranges less the offsets from `first` to `last`."""
+    rest = []
+    for one in ranges:
+        if one.last < first or one.first > last:
+            rest.append(one)
+            continue
+        if one.first < first:
+            rest.append(Held(one.first, first - 1, one.until_ns))
+        if one.last > last:
+            rest.append(Held(last + 1, one.last, one.until_ns))
+    return rest

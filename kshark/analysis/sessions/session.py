@@ -1,0 +1,245 @@
+"""The runner of one share session: one for each (broker, group, member), fed with its steps and what happened around them.
+
+Steps wait until all before them, and all that were sent before their answer, have theirs, so that a long poll, pipelined requests and an
+overtaken fetch come out in the order in which the broker took them; then the rules look at each, and it becomes the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kshark import limits
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.judge import PENDING, Judgement, judge
+from kshark.analysis.machines import SESSION
+from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.rules import RuleBook, ends, epochs
+from kshark.analysis.sessions.fast_path import advance, is_plain
+from kshark.analysis.sessions.listing import Listing
+from kshark.analysis.sessions.possible import conclude, situation
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.situation import SessionEnd, Situation
+from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
+from kshark.analysis.surroundings.brokers import End
+from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.verdict import Verdict, judged, unexplained
+
+#: What is said of refusals that nothing explains.
+UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
+
+
+class Ended(NamedTuple):
+    """A connection of the session ended."""
+
+    packet: int
+    connection: Connection
+    end: End
+
+
+class Left(NamedTuple):
+    """The member left its group."""
+
+    packet: int
+    leave: Call
+
+
+class Blind(NamedTuple):
+    """Something was not seen, or cannot be relied on."""
+
+    packet: int
+    doubt: str
+
+
+class ShareSessionRunner:
+    """`ask`, `answer`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
+
+    Of requests and answers there are many: `ask` and `answer` settle at once.
+    """
+
+    def __init__(
+        self,
+        book: RuleBook,
+        state: SessionState,
+        listing: Listing,
+        of: tuple[str | None, str | None],
+        covering: Covering | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
+        self.state = state
+        self.listing = listing
+        self._book = book
+        self._covering = covering
+        self._exact = exact
+        self._queue: list[Step | Ended | Left | Blind] = []
+        self._pending: list[Verdict] = []
+        self.group_id, self.member_id = of
+
+    # -- what happens
+
+    def ask(self, step: Step) -> Sequence[Verdict]:
+        """A request; its answer is set on the step later."""
+        self._queue.append(step)
+        step.connection.users[self] = None
+        return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
+
+    def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
+        """The answer to a request, or that none will come."""
+        if not step.settled:
+            step.settle(answer)
+            if self._queue[-1] is not step:
+                self._overtake(step)
+        return self.settle()
+
+    def _overtake(self, step: Step) -> None:
+        """What is pipelined behind a request is the broker's turn only with its answer."""
+        behind = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
+        for item in behind:
+            item.arrival = max(item.arrival, step.end)
+        if behind:
+            self._queue.sort(key=_turn)
+
+    def ended(self, connection: Connection, end: End) -> None:
+        self._queue.append(Ended(end.packet, connection, end))
+
+    def left(self, leave: Call) -> None:
+        self._queue.append(Left(leave.packet, leave))
+
+    def blind(self, packet: int, doubt: str) -> None:
+        """What is known of the session may be wrong from that packet on."""
+        self._queue.append(Blind(packet, doubt))
+
+    # -- what can be said
+
+    def settle(self) -> Sequence[Verdict]:
+        """Everything that no missing answer holds back; where more waits than may, the first answer is not waited for any longer."""
+        said: list[Verdict] = []
+        queue = self._queue
+        while queue:
+            head = queue[0]
+            if isinstance(head, Step):
+                if len(queue) > 1 or not head.settled:
+                    if len(queue) > limits.WAITING_STEPS:
+                        self._give_up_waiting(head)
+                    elif self._has_to_wait(head):
+                        break
+                del queue[0]
+                later = [item for item in self._steps() if item.packet < head.end] if queue else ()
+                plain = not self._exact and is_plain(self.state, head, later) and not self._book.is_triggered(self.state, head)
+                if plain and self.listing.count(head):
+                    if self._covering is not None:
+                        self._covering.plain(self.state, head)
+                    advance(self.state, head)
+                else:
+                    self._take(head, later, said)
+            else:
+                del queue[0]
+                self._happened(head, said)
+        if self._pending:
+            self._proved_since(said)
+        return said
+
+    def close(self) -> Sequence[Verdict]:
+        """No answer comes any more."""
+        for step in self._steps():
+            step.settled = True
+        said = list(self.settle())
+        said += [_unproved(verdict) for verdict in self._pending]
+        self._pending = []
+        self.listing.end(self.state)
+        for trace in self.state.here.values():
+            trace.last.connection.users.pop(self, None)
+        self.state.lose_sight("beginning_not_seen")
+        return said
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something waits for what the capture shows later."""
+        return bool(self._pending)
+
+    def _steps(self) -> list[Step]:
+        """The requests that wait."""
+        return [item for item in self._queue if isinstance(item, Step)]
+
+    def _has_to_wait(self, head: Step) -> bool:
+        """For its own answer, and for those to requests that were sent before that."""
+        return not head.settled or any(not step.settled and step.packet < head.end for step in self._steps())
+
+    def _give_up_waiting(self, head: Step) -> None:
+        """Too much waits: what is open beside the first request counts as unanswered."""
+        for step in self._steps():
+            if step is head or step.packet < head.end:
+                step.settled = True
+
+    def _proved_since(self, said: list[Verdict]) -> None:
+        """Verdicts that had to wait for what the capture shows later."""
+        waiting, self._pending = self._pending, []
+        for verdict in waiting:
+            self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
+
+    def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
+        if verdict.judgement is PENDING and len(self._pending) < limits.WAITING_VERDICTS:
+            self._pending.append(verdict)
+        else:
+            said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
+
+    # -- one thing that happened
+
+    def _happened(self, item: Ended | Left | Blind, said: list[Verdict]) -> None:
+        match item:
+            case Ended(connection=connection, end=end):
+                now = SessionEnd(self.state, connection, end)
+                if self._covering is not None:
+                    self._covering.step(now, SessionEnd.__name__)
+                arguments = ((rule, check.look(now)) for rule, check in self._book.endings)
+                said += [judged(rule, argument) for rule, argument in arguments if argument is not None]
+                self.listing.connection_ended(connection, end, self.state)
+            case Left(leave=leave):
+                self.state.leave = leave
+            case Blind(doubt=doubt):
+                self.state.lose_sight(doubt)
+
+    def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
+        now = situation(self.state, step, later)
+        if self._covering is not None:
+            self._covering.step(now, SESSION.name, step.api_key, step.kind, step.reply, accepted=step.reply is ACCEPTED)
+        cause = None
+        if step.refused:
+            explained, *doubts = self._explain(now)
+            cause = explained.argument.cause
+            self._say(explained, said)
+            said += doubts
+        for rule, check in self._book.remarks[step.kind, step.reply]:
+            argument = check.look(now)
+            if argument is not None:
+                self._say(judged(rule, argument, now), said)
+        self.listing.step(now, cause)
+        conclude(now)
+
+    def _explain(self, now: Situation) -> list[Verdict]:
+        """The one finding that says why the request was refused; where none is proved, behind it what may have been."""
+        weak: list[Verdict] = []
+        for rule, check in self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ():
+            argument = check.look(now)
+            if argument is None:
+                continue
+            verdict = judged(rule, argument, now, "explanation")
+            if verdict.judgement.verdict != "unknown":
+                return [verdict]
+            weak.append(verdict)
+        reason = weak[0].judgement.because if weak else now.why_unknown
+        text = "; ".join(step.story for step in (*now.known, now.step))
+        argument = Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=reason)
+        told = Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason), "explanation")
+        return unexplained(told, weak)
+
+
+def _unproved(verdict: Verdict) -> Verdict:
+    """What the capture did not show."""
+    return verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved))
+
+
+def _turn(item: Step | Ended | Left | Blind) -> tuple[int, int]:
+    """The order in which the broker took what happened."""
+    return item.arrival if isinstance(item, Step) else item.packet, item.packet

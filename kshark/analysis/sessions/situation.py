@@ -1,0 +1,112 @@
+"""What a request, or the end of a connection, met: all that a rule may look at."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.sessions.session_state import Branch, EndCause, SessionState, State, Trace
+from kshark.analysis.sessions.steps import Reply, Step, next_epoch
+from kshark.analysis.surroundings.brokers import End
+from kshark.analysis.surroundings.connections import Connection
+
+#: End causes that are nobody's fault.
+ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")
+
+
+class Situation:
+    """A request, its answer, and what was known when it came.
+
+    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those that its answer
+    agrees with, `after` what is possible behind them. `here` is what the session did before on the same connection. `overtaker` is the
+    request on another connection that moved the session on while this one waited, `rivals` are all that were open at the same time on
+    other connections; `contested`: as far as the capture tells the request may have been overtaken, or refused at once.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        session: SessionState,
+        reply: Reply,
+        met: tuple[State, ...] | None,
+        agreeing: tuple[State, ...],
+        after: tuple[Branch, ...],
+        rivals: tuple[Step, ...] = (),
+        overtaker: Step | None = None,
+        contested: bool = False,
+    ) -> None:
+        self.step, self.session, self.reply = step, session, reply
+        self.met, self.agreeing, self.after = met, agreeing, after
+        self.rivals, self.overtaker, self.contested = rivals, overtaker, contested
+        self.doubt = session.doubt if met is None else None
+        self.here: Trace | None = session.here.get(step.connection.flow.id)
+
+    @property
+    def due_epochs(self) -> frozenset[int]:
+        """The epochs that may have been due, as far as the answer agrees; ABSENT among them where there may have been no session."""
+        return frozenset(state.due for state in self.agreeing)
+
+    @property
+    def due(self) -> str:
+        """The epochs due, in words."""
+        return " or ".join(str(epoch) for epoch in sorted(self.due_epochs) if epoch != ABSENT)
+
+    @property
+    def known(self) -> tuple[Step, ...]:
+        """The exchange that made the due epoch known, as a witness."""
+        return () if self.session.anchor is None else (self.session.anchor,)
+
+    @property
+    def why_unknown(self) -> str:
+        """Why an answer that no rule explains cannot be explained."""
+        if self.doubt or self.step.any_doubt:
+            return self.doubt or self.step.any_doubt or ""
+        if self.end_cause is not None and self.end_cause.because:
+            return self.end_cause.because
+        return "race" if self.rivals else "unanswered" if self.agreeing else "hidden_traffic"
+
+    @property
+    def before_here(self) -> Step | None:
+        """The request before this one on the same connection."""
+        return None if self.here is None else self.here.last
+
+    @cached_property
+    def end_cause(self) -> EndCause | None:
+        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and is certain."""
+        causes = [state.ended for state in self.agreeing if state.due == ABSENT and state.ended is not None]
+        if not causes or len(causes) < len(self.agreeing):
+            return None
+        ordinary = [cause for cause in causes if cause.cause in ORDINARY]
+        if not ordinary and len({cause.cause for cause in causes}) > 1:
+            return None
+        return min(ordinary or causes, key=lambda cause: cause.because is not None)
+
+    def all_agree(self, relation: str) -> bool:
+        """Whether the epoch stands so to every epoch that may be due: `replay`, `stale` or `ahead`."""
+        due = self.due_epochs
+        return bool(due) and all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+
+
+class SessionEnd(NamedTuple):
+    """What the end of a connection met that the session used."""
+
+    session: SessionState
+    connection: Connection
+    end: End
+
+
+def relation_to(epoch: int, due: int, last: Step | None) -> str:
+    """How an epoch of 1 or more stands to the one due: `due`, `replay` (the one before), `stale`, `ahead`, or `none` without a session."""
+    if due == ABSENT:
+        return "none"
+    if epoch == due:
+        return "due"
+    if next_epoch(epoch) == due and (epoch < due or (last is not None and last.epoch == epoch)):
+        return "replay"
+    return "stale" if epoch < due else "ahead"
+
+
+def goes_on_from(epoch: int, before: int) -> bool:
+    """Whether an epoch goes on from an earlier one: the same again, or the next."""
+    return epoch == before or epoch == next_epoch(before)

@@ -1,0 +1,1 @@
+"""What verdicts depend on beside the exchanges themselves: brokers, connections, holes, clocks, releases."""

@@ -1,0 +1,202 @@
+"""TCP connections as the judgement sees them: whose they are, when they were used, what is missing of them, how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
+from kshark.analysis.surroundings.holes import Hole, Holes
+from kshark.model import Closed, Flow, Gap, HalfClosed, Message
+
+_REASONS: Final = {"snapped": "cut"}
+_NEVER: Final = 1 << 62
+_OTHER: Final[dict[By, By]] = {"client": "broker", "broker": "client", "unknown": "unknown"}
+
+
+class User(Protocol):
+    """A share session that uses a connection; `state` is its SessionState."""
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def group_id(self) -> str | None: ...
+
+    @property
+    def member_id(self) -> str | None: ...
+
+    def ended(self, connection: Connection, end: End) -> None:
+        """The connection ended."""
+
+    def blind(self, packet: int, doubt: str) -> None:
+        """Something of the connection cannot be relied on from that packet on."""
+
+    def settle(self) -> Sequence[Any]:
+        """What can be said by now."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One TCP connection; `flow` says between whom."""
+
+    flow: Flow
+    broker: Broker | None = None
+    #: Packet of the client's last request, and of its FIN.
+    last_request: int = 0
+    client_fin: int | None = None
+    #: Its ends in their order: the FIN of either side, or a RST.
+    ends: list[End] = field(default_factory=list)
+    #: Packet behind which nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
+    over_at: int | None = None
+    holes: Holes = field(default_factory=Holes)
+    #: Of its holes, those that its bytes show, and the first of these.
+    gaps: Holes = field(default_factory=Holes)
+    first_gap: Gap | None = None
+    #: The broker that was told of its holes: before the first request the end that was called.
+    lossy: Broker | None = None
+    #: What was odd and waits for its end (kshark.analysis.oddities).
+    odd: list[Any] = field(default_factory=list)
+    #: Answers to requests that it does not hold.
+    orphans: int = 0
+    #: Share sessions that use it, in the order in which they came.
+    users: dict[User, None] = field(default_factory=dict)
+
+    @property
+    def client(self) -> str:
+        return self.flow.client
+
+    @property
+    def host(self) -> str:
+        """The client's address without its port."""
+        return self.flow.client.rpartition(":")[0]
+
+    @property
+    def software(self) -> str | None:
+        """Name and version from the client's ApiVersions request (KIP-511)."""
+        parts = [part for part in (self.flow.software_name, self.flow.software_version) if part]
+        return " ".join(parts) or None
+
+    @property
+    def over(self) -> bool:
+        return self.over_at is not None
+
+    @property
+    def end(self) -> End | None:
+        """Its first end."""
+        return self.ends[0] if self.ends else None
+
+    def state_of(self, group_id: str | None, member_id: str | None) -> Any:
+        """The SessionState of a member's session that uses it; None where there is none."""
+        return next((user.state for user in self.users if (user.group_id, user.member_id) == (group_id, member_id)), None)
+
+    def ended_between(self, first: int, last: int) -> End | None:
+        """The first of its ends that lies between two packets."""
+        return next((end for end in self.ends if first < end.packet <= last), None)
+
+    def is_used_after(self, packet: int) -> bool | None:
+        """Whether it was still open at that packet; None while that cannot be told.
+
+        A later request or FIN of the client shows it. A RST proves nothing: it also comes from a socket closed before.
+        """
+        if self.last_request > packet or (self.client_fin is not None and self.client_fin > packet):
+            return True
+        return False if self.over else None
+
+
+class Connections:
+    """Every connection that is not over, by the number of its flow."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.by_flow: dict[int, Connection] = {}
+        self._brokers = brokers
+
+    def of(self, flow: Flow) -> Connection:
+        found = self.by_flow.get(flow.id)
+        if found is None:
+            found = self.by_flow[flow.id] = Connection(flow)
+        return found
+
+    def begin(self, connection: Connection) -> None:
+        """Its first request: which end is the broker is known by now."""
+        broker = connection.broker = self._brokers.at(connection.flow.broker)
+        for hole in connection.holes if connection.lossy is not broker else ():
+            broker.lose(connection.host, hole)
+        if connection.end is None:
+            broker.open.add(connection.flow.id)
+
+    def answered(self, flow: int) -> None:
+        """The broker is up, if that connection is."""
+        connection = self.by_flow.get(flow)
+        if connection is not None and connection.broker is not None and connection.end is None:
+            self._brokers.down.discard(connection.broker)
+
+    def joined(self, kept: Broker, absorbed: Broker) -> None:
+        """Two brokers turned out to be one."""
+        for connection in self.by_flow.values():
+            if connection.broker is absorbed:
+                connection.broker = kept
+
+    # -- what is missing
+
+    def lost(self, gap: Gap) -> None:
+        """Bytes that the capture does not hold."""
+        connection = self.of(gap.flow)
+        connection.first_gap = connection.first_gap or gap
+        hole = Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap"))
+        connection.gaps.add(hole)
+        self._lose(connection, hole)
+
+    def _lose(self, connection: Connection, hole: Hole) -> None:
+        """The broker knows of it at once, whether anything of the connection was read or not: other members' sessions may be concerned."""
+        connection.holes.add(hole)
+        connection.lossy = connection.broker or self._brokers.at(connection.flow.broker)
+        connection.lossy.lose(connection.host, hole)
+
+    def orphan(self, flow: Flow, answer: Message | None) -> None:
+        """An answer without its request: the capture does not hold what the client sent."""
+        if answer is not None:
+            connection = self.of(flow)
+            connection.orphans += 1
+            self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
+
+    # -- ends
+
+    def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
+        """Takes an end to the connection it belongs to; the second value says whether it is the first one seen."""
+        connection = self.of(event.flow)
+        is_client = None if event.side is None else event.flow.ends[event.side] == event.flow.client
+        if isinstance(event, HalfClosed) and is_client and connection.client_fin is None:
+            connection.client_fin = event.packet
+        if isinstance(event, Closed):
+            self._closed(connection, event)
+            if event.how in ("capture", "forgotten"):
+                return connection, False
+        by: By = "unknown" if is_client is None else "client" if is_client else "broker"
+        if connection.ends and isinstance(event, Closed) and event.how == "fin":
+            by = _OTHER[connection.ends[0].by]  # `side` is who closed first
+        end = End(event.packet, event.time_ns, by, event.flow.id)
+        connection.ends.append(end)
+        if len(connection.ends) > 1:
+            return connection, False
+        if connection.broker is not None:
+            connection.broker.ended(end)
+        return connection, True
+
+    def _closed(self, connection: Connection, event: Closed) -> None:
+        flow = event.flow
+        if event.how == "fin" and connection.client_fin is None:
+            connection.client_fin = event.packet
+        connection.over_at = event.packet
+        self.by_flow.pop(flow.id, None)
+        if event.how in ("capture", "forgotten"):
+            if event.how == "forgotten":
+                self._lose(connection, Hole(event.packet, _NEVER, "gap"))
+            if connection.broker is not None:
+                connection.broker.open.discard(flow.id)
+        elif event.how == "rst" and flow.opened_by is not None and event.side == 1 - flow.opened_by and not any(flow.stream_bytes):
+            # A SYN answered by a RST, on a port where a broker used to listen.
+            broker = self._brokers.known_at(flow.ends[1 - flow.opened_by])
+            if broker is not None:
+                broker.refused(End(event.packet, event.time_ns, "broker", flow.id))

@@ -1,0 +1,64 @@
+"""Ranges of offsets come to the same as one value an offset."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
+
+OFFSETS = st.integers(0, 30)
+VALUES = ["a", "b", "c"]
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "drop", "change", "improve"]), OFFSETS, OFFSETS, st.sampled_from(VALUES)),
+    max_size=30,
+)
+
+
+def _unless(value: str, old: str) -> str | None:
+    return None if old == value else value
+
+
+@given(STEPS, OFFSETS, OFFSETS)
+def test_the_same_as_one_value_an_offset(steps: list[tuple[str, int, int, str]], first: int, last: int) -> None:
+    ranges, single = OffsetRanges[str](), dict[int, str]()
+    for what, begin, end, value in steps:
+        offsets = range(begin, end + 1)
+        if what == "put":
+            ranges.put(begin, end, value)
+            single |= dict.fromkeys(offsets, value)
+        elif what == "drop":
+            ranges.drop(begin, end)
+            single = {offset: kept for offset, kept in single.items() if offset not in offsets}
+        elif what == "improve":
+            ranges.improve(begin, end, value, ord)
+            single |= {offset: max(single.get(offset, value), value) for offset in offsets}
+        else:  # what has the value goes, the others get it
+            known = sum(offset in single for offset in offsets)
+            assert ranges.change(begin, end, partial(_unless, value)) == (known, known > 0)
+            changed = {offset: None if kept == value else value for offset, kept in single.items() if offset in offsets}
+            single = {offset: new for offset, new in (single | changed).items() if new is not None}
+    assert {offset: one.value for one in ranges for offset in range(one.first, one.last + 1)} == single
+    assert [ranges.at(offset) for offset in range(31)] == [single.get(offset) for offset in range(31)]
+    found = [(offset, one.value) for one in ranges.over(first, last) for offset in range(one.first, one.last + 1)]
+    assert found == [(offset, single[offset]) for offset in range(first, last + 1) if offset in single]
+    missing = [offset for begin, end in ranges.gaps(first, last) for offset in range(begin, end + 1)]
+    assert missing == [offset for offset in range(first, last + 1) if offset not in single]
+    neighbours = [*ranges]
+    assert all(one.last + 1 < two.first or one.value != two.value for one, two in pairwise(neighbours))
+
+
+def test_ends_of_what_is_known() -> None:
+    ranges = OffsetRanges[str]()
+    assert (ranges.first, ranges.last, len(ranges)) == (None, None, 0)
+    ranges.put(5, 9, "a")
+    ranges.put(20, 29, "b")
+    assert (ranges.first, ranges.last, len(ranges)) == (5, 29, 2)
+    ranges.keep(1)
+    (left,) = ranges
+    assert (left, left.size) == (Ranged(20, 29, "b"), 10)
+    ranges.clear()
+    assert [*ranges] == []

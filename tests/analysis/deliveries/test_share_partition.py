@@ -1,0 +1,220 @@
+"""What records of a share partition may be in, after each thing that can happen to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshark.analysis.deliveries.records_in_flight import Run, Stored, runs_of
+from kshark.analysis.deliveries.share_partition import Change, SharePartition
+from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
+from kshark.analysis.sessions.steps import Batch, Step
+from kshark.analysis.surroundings.brokers import Broker
+from tests.analysis.plain import MS, connection, step
+from tests.conversation import BROKER
+
+ONE = ("t", 0)
+LEADER = Broker([BROKER])
+
+
+class Told:
+    """A share partition and what it told."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.partition = SharePartition(step(0), ONE, LEADER, self.changes.append)
+
+    def acquires(self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000) -> Step:
+        fetch = step(1, packet, on=connection(broker=LEADER), member=member)
+        answer = fetch.answer
+        assert answer is not None
+        answer.lock_ns = None if lock_ms is None else lock_ms * MS
+        pieces = self.partition.over(first, last, fetch.time_ns, answer.time_ns)
+        self.partition.acquire(fetch, answer, [(first, last, count, pieces)])
+        return fetch
+
+    def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:
+        self.partition.acknowledge(step(2, packet, fetch=False, member=member), [Run(*run) for run in runs], certain=certain)
+
+    def at(self, packet: int) -> list[tuple[int, int, str]]:
+        """Ranges with all that they may be, at the time of that packet."""
+        return [
+            (one.first, one.last, " or ".join(f"{it.stage} {it.count}" for it in one.value))
+            for one in self.partition.over(0, 1000, packet * MS, packet * MS)
+        ]
+
+    @property
+    def events(self) -> list[tuple[str, int, int]]:
+        return [(change.event, change.first, change.last) for change in self.changes]
+
+
+def test_records_are_acquired_and_acknowledged() -> None:
+    told = Told()
+    told.acquires(10, 0, 9)
+    told.acknowledges(20, (0, 3, ACCEPT), (4, 4, REJECT), (5, 6, RELEASE))
+    assert told.at(22) == [(0, 3, "acknowledged 1"), (4, 4, "archived 1"), (5, 6, "available 1"), (7, 9, "acquired 1")]
+    assert told.events == [("acquired", 0, 9), ("accepted", 0, 3), ("rejected", 4, 4), ("released", 5, 6)]
+    assert told.partition.end == 10
+
+
+def test_a_lock_runs_out_between_two_times() -> None:
+    told = Told()
+    told.acquires(10, 0, 9)  # asked at 10 ms, answered at 11, a second's lock, a timer may be late by 100 ms
+    assert told.at(1009) == [(0, 9, "acquired 1")]
+    assert told.at(1010) == [(0, 9, "acquired 1 or available 1")]
+    assert told.at(1111) == [(0, 9, "acquired 1 or available 1")]
+    assert told.at(1112) == [(0, 9, "available 1")]
+    told.partition.time(77, 1112 * MS)
+    assert told.events == [("acquired", 0, 9), ("lock_timeout", 0, 9)]
+    assert told.changes[-1].time_ns == 1111 * MS
+
+
+def test_without_a_word_how_long_a_lock_may_be_anything_a_broker_can_be_told() -> None:
+    told = Told()
+    told.acquires(10, 0, 0, lock_ms=None)
+    assert told.at(1000) == [(0, 0, "acquired 1")]
+    assert told.at(60_000) == [(0, 0, "acquired 1 or available 1")]
+
+
+def test_a_renewed_lock_begins_anew() -> None:
+    told = Told()
+    told.acquires(10, 0, 9)
+    told.acknowledges(900, (0, 9, RENEW))
+    assert told.at(1500) == [(0, 9, "acquired 1")]
+    assert told.at(2100) == [(0, 9, "available 1")]
+
+
+def test_records_given_back_at_the_highest_count_seen_may_be_archived() -> None:
+    told = Told()
+    told.acquires(10, 0, 0, 2)
+    told.acknowledges(20, (0, 0, RELEASE))
+    assert told.at(22) == [(0, 0, "available 2 or archived 2")]
+    told.acquires(30, 5, 5, 3)  # others are delivered more often
+    assert told.at(32)[0] == (0, 0, "available 2")
+
+
+def test_an_acknowledgement_that_may_have_been_taken() -> None:
+    told = Told()
+    told.acquires(10, 0, 4)
+    told.acknowledges(20, (0, 1, ACCEPT), certain=False)
+    assert told.at(22) == [(0, 1, "acquired 1 or acknowledged 1"), (2, 4, "acquired 1")]
+    told.acquires(30, 0, 1, 2, member="b")  # it was not
+    assert told.at(32) == [(0, 1, "acquired 2"), (2, 4, "acquired 1")]
+
+
+def test_who_acquired_records_again_meanwhile_keeps_them() -> None:
+    """The release of a waiting fetch is taken when it comes; its answer comes later than that to the next member."""
+    told = Told()
+    told.acquires(10, 0, 4)
+    released = step(2, 20, answered=40)
+    told.acquires(30, 0, 4, 2, member="b")
+    told.partition.acknowledge(released, [Run(0, 4, RELEASE)], certain=True)
+    assert told.at(41) == [(0, 4, "acquired 2")]
+
+
+def test_a_session_that_is_over_releases_what_its_member_holds() -> None:
+    told = Told()
+    told.acquires(10, 0, 4)
+    told.acquires(12, 5, 9, member="b")
+    told.partition.let_go("a", 20, 20 * MS, certain=True, uncounted=False)
+    told.partition.let_go("b", 21, 21 * MS, certain=False, uncounted=False)
+    assert told.at(22) == [(0, 4, "available 1"), (5, 9, "acquired 1 or available 1")]
+    assert told.events[2:] == [("session_released", 0, 4)]
+
+
+def test_the_start_offset_passes_what_is_done() -> None:
+    told = Told()
+    told.partition.begin(-1, ())
+    told.acquires(10, 100, 109)
+    assert (told.partition.start, told.partition.end) == (100, 110)
+    told.acknowledges(20, (102, 109, ACCEPT))
+    assert told.partition.start == 100
+    told.acknowledges(30, (100, 101, REJECT))
+    assert told.partition.start == 110
+
+
+def test_the_first_record_that_was_seen_need_not_be_the_first() -> None:
+    """The answer to another fetch may be later, or never come."""
+    told = Told()
+    told.partition.begin(-1, ())
+    told.acquires(10, 20, 39)
+    told.acquires(12, 0, 19)
+    assert told.partition.start == 0
+    told.partition.miss(step(1, 30))
+    assert told.partition.start == 0
+    told.partition.miss(step(1, 8))
+    assert told.partition.start is None
+    told.partition.write(900, 899 * MS, 900 * MS, 0, ())
+    told.partition.miss(step(1, 8))
+    assert told.partition.start == 0
+
+
+def test_what_a_leader_reads_and_writes() -> None:
+    told = Told()
+    told.partition.begin(50, [Stored(50, 51, ACKNOWLEDGED, 1), Stored(52, 53, AVAILABLE, 1)])
+    assert (told.partition.start, told.partition.end) == (52, 54)
+    told.acquires(10, 52, 55, 2)
+    told.partition.write(900, 1000 * MS, 1005 * MS, 52, [Stored(53, 53, ARCHIVED, 2)])
+    assert told.at(1006) == [(50, 51, "acknowledged 1"), (52, 52, "acquired 2"), (53, 53, "archived 2"), (54, 55, "acquired 2")]
+    told.partition.write(1100, 1045 * MS, 1050 * MS, 52, [Stored(52, 52, AVAILABLE, 2)])
+    assert told.events[1:] == [("session_released", 53, 53), ("lock_timeout", 52, 52)]
+
+
+def test_what_is_being_acknowledged_waits_for_the_answer() -> None:
+    told = Told()
+    told.acquires(10, 0, 4)
+    told.partition.open.append([Run(0, 4, ACCEPT)])
+    told.partition.write(20, 19 * MS, 20 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 1)])
+    assert told.at(21) == [(0, 4, "acquired 1")]
+
+
+def test_what_is_stored_may_be_older_than_the_last_acquisition() -> None:
+    told = Told()
+    told.acquires(10, 0, 4, 2)
+    told.partition.write(20, 15 * MS, 20 * MS, 0, [Stored(0, 4, AVAILABLE, 1)])
+    assert told.at(21) == [(0, 4, "acquired 2 or available 1")]
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 2)])
+    assert told.at(901) == [(0, 4, "acknowledged 2")]
+
+
+def test_what_is_stored_tells_of_acquisitions_that_were_not_seen() -> None:
+    told = Told()
+    told.acquires(10, 0, 1, 2)
+    told.acquires(12, 5, 5, 3)
+    told.acknowledges(20, (0, 1, RELEASE))
+    told.partition.write(300, 299 * MS, 300 * MS, 0, [Stored(0, 0, AVAILABLE, 3), Stored(1, 1, ARCHIVED, 5)])
+    assert told.at(301)[:2] == [(0, 0, "available 3"), (1, 1, "archived 5")]
+    assert told.events[3:] == []
+
+
+def test_what_is_done_stays_done_whatever_is_stored_late() -> None:
+    """Seen on 4.3.1: a leader that read the state anew let the locks of before run out, and stored that."""
+    told = Told()
+    told.acquires(10, 0, 1)
+    told.acknowledges(20, (0, 1, ACCEPT))
+    told.partition.write(2000, 1999 * MS, 2000 * MS, 0, [Stored(0, 1, AVAILABLE, 1)])
+    assert told.at(2001) == [(0, 1, "acknowledged 1")]
+
+
+def test_some_brokers_do_not_count_what_the_end_of_a_session_releases() -> None:
+    told = Told()
+    told.acquires(10, 0, 0, 2)
+    told.acquires(12, 1, 1, 2, member="b")
+    told.partition.let_go("a", 20, 20 * MS, certain=True, uncounted=True)
+    told.partition.let_go("b", 21, 21 * MS, certain=True, uncounted=None)
+    assert told.at(22) == [(0, 0, "available 1"), (1, 1, "available 1 or available 2 or archived 2")]
+
+
+def test_another_leader_may_know_it_otherwise() -> None:
+    told = Told()
+    told.acquires(10, 0, 4)
+    told.partition.meets(step(1, 20), Broker(["10.0.0.8:9092"]))
+    assert (told.at(22), told.partition.doubt) == ([], (20, "leader_moved"))
+
+
+def test_batches_by_type() -> None:
+    def runs(*batches: tuple[int, int, list[int]]) -> list[Any]:
+        return [tuple(run) for run in runs_of(Batch(*one) for one in batches)]
+
+    assert runs((0, 3, [1])) == [(0, 3, 1)]
+    assert runs((0, 4, [1, 1, 2, 3, 3])) == [(0, 1, 1), (2, 2, 2), (3, 4, 3)]
+    assert runs((3, 1, [1]), (0, 3, [1, 2]), (0, 1, [])) == []

@@ -1,0 +1,203 @@
+"""What a capture holds beside its findings: refusals that nothing explains, and what it covers."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kshark import limits
+from kshark.analysis import Audit, Observed, Observer
+from kshark.analysis.observed.statistics import OTHERS, Statistics
+from kshark.api_keys import FIND_COORDINATOR
+from kshark.face import pages
+from kshark.model import Closed, Ends, Flow, Gap, Weird
+from kshark.pipeline import Options
+from tests.analysis.talks import INVALID_REQUEST, codes, opened, replied, sent
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Thinned, events, registry
+from tests.shared import CAPTURES
+
+COORDINATOR_NOT_AVAILABLE = 15
+INVALID_RECORD_STATE = 121
+REBALANCE_IN_PROGRESS = 27
+
+
+def observed(talk: Conversation | Thinned, options: Options | None = None) -> Observed:
+    """As `kshark check` does it."""
+    audit = Audit(registry())
+    for event in events(talk, options):
+        audit.page([event])
+    audit.close()
+    return audit.observed
+
+
+def left(talk: Conversation | Thinned) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in observed(talk).unexplained()]
+
+
+def classic_heartbeat(talk: Conversation, client_id: str = "c1") -> Asked:
+    connection = talk.connection()
+    connection.client_id = client_id
+    return connection.ask(12, "Heartbeat", 3, {"group_id": "g", "generation_id": 1, "member_id": "m"})
+
+
+def of_partitions(*errors: tuple[int, int]) -> list[dict[str, Any]]:
+    """An answer's partitions, by (partition, error)."""
+    return [{"topic_id": TOPIC, "partitions": [{"partition_index": one, "error_code": error} for one, error in errors]}]
+
+
+def test_a_refusal_that_no_rule_is_about_is_counted_with_its_client() -> None:
+    talk = Conversation()
+    for client in ("c2", "c1", "c1"):
+        classic_heartbeat(talk, client).answered(REBALANCE_IN_PROGRESS)
+    classic_heartbeat(talk).answered()
+    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 3, ["c1", "c2"])]
+
+
+def test_a_client_without_a_name_is_its_address() -> None:
+    talk = Conversation()
+    classic_heartbeat(talk, "").answered(REBALANCE_IN_PROGRESS)
+    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 1, ["10.0.0.1"])]
+
+
+def test_a_refusal_with_a_finding_is_explained() -> None:
+    talk = Conversation()
+    opened(talk, 1).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert observed(talk).answered.total() == 1
+    assert left(talk) == []
+
+
+def test_an_unknown_cause_is_said_too() -> None:
+    """Nothing is unsaid that has a finding, whatever its verdict."""
+    talk = Conversation()
+    opened(talk, 1).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert left(talk.without_exchange(3)) == []
+
+
+def test_codes_inside_an_answer_count_each() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_acknowledge(1, [(0, 1, 1)]).answered(responses=of_partitions((1, INVALID_RECORD_STATE), (2, INVALID_RECORD_STATE)))
+    assert left(talk) == [("ShareAcknowledge", INVALID_RECORD_STATE, 2, ["c1"])]
+
+
+def test_what_is_said_of_a_session_does_not_explain_a_partitions_error() -> None:
+    """Opened anew over an open session, which is worth a note: the partition's error is another matter."""
+    talk = Conversation()
+    opened(talk, 1).share_fetch(0, [0]).answered(responses=of_partitions((0, 6)))
+    assert left(talk) == [("ShareFetch", 6, 1, ["c1"])]
+
+
+def test_what_is_said_of_a_partition_explains_its_errors_and_the_answers_own() -> None:
+    """A partition is listed twice; another one has an error of its own."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2, [0, 0, 1]).answered(responses=of_partitions((0, 3), (1, 3)))
+    assert left(talk) == [("ShareFetch", 3, 1, ["c1"])]
+    talk = Conversation()
+    opened(talk, 1).share_fetch(2, [0, 0]).answered(-1)
+    assert left(talk) == []
+
+
+def test_a_rule_of_one_exchange_explains_all_of_its_answer() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(0, [0], acks=[(0, 1, 1)]).answered(INVALID_REQUEST, responses=of_partitions((0, INVALID_REQUEST)))
+    assert observed(talk).answered.total() == 2
+    assert left(talk) == []
+
+
+def test_what_is_said_of_bytes_explains_no_error() -> None:
+    """An answer that is a byte too long."""
+    talk = Conversation()
+    connection = talk.connection()
+    sent(connection, FIND_COORDINATOR, 0, struct.pack(">h", 1) + b"g")
+    replied(connection, struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1) + b"\0")
+    assert codes(talk) == [("TRAILING_BYTES", "violation")]
+    assert left(talk) == [("FindCoordinator", COORDINATOR_NOT_AVAILABLE, 1, ["c1"])]
+
+
+def test_an_answer_without_a_request_refuses_nobody() -> None:
+    talk = Conversation()
+    asked = classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    thinned = talk.without_packets(asked.packets)
+    assert left(thinned) == []
+    assert observed(thinned).exchanges > 0
+
+
+def test_what_could_be_judged() -> None:
+    talk = Conversation()
+    opened(talk, 1)
+    classic_heartbeat(talk).answered()
+    seen = observed(talk)
+    assert (seen.exchanges, seen.judged) == (6, 3)  # two ApiVersions, the join, two fetches, the heartbeat
+
+
+def test_what_is_covered() -> None:
+    talk = Conversation()
+    opened(talk).connection.close()
+    observer = Observer(registry())
+    observer.page(events(talk))
+    foreign = Flow(9, Ends("10.0.0.1:1", "10.0.0.9:443"), 1, 5, service="tls", last_time_ns=7)
+    observer.page(
+        (
+            Closed(foreign, 9, 9, "fin"),
+            Gap(foreign, 0, 8, 8, 7, 8, 100, "missing"),
+            Weird("DUPLICATE_PACKETS", "reassembly", 9, 9, times=40),
+            Weird("STREAM_GAP", "reassembly", 9, 9),
+        )
+    )
+    last_ns = talk.packets()[-2][1].time_ns  # the FIN that ends it
+    assert observer.observed.covered() == {
+        "since_ns": 5, "until_ns": last_ns, "brokers": ["10.0.0.9:9092"], "tls_connections": 1, "duplicates": 40,
+    }  # fmt: skip
+    assert observer.observed.gaps == 1
+
+
+def test_parts_are_added() -> None:
+    talk = Conversation()
+    opened(talk, 1).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    whole, total = observed(talk), Observed()
+    total.join(pickle.loads(pickle.dumps(whole)))
+    total.join(Observed())
+    assert total == whole
+    total.join(whole)
+    assert (total.exchanges, total.judged) == (2 * whole.exchanges, 2 * whole.judged)
+    assert total.unexplained() == [{"api": "Heartbeat", "error_code": REBALANCE_IN_PROGRESS, "count": 2, "clients": ["c1"]}]
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limits refusals are counted without their client's name, and the oldest are explained no more."""
+    monkeypatch.setattr(limits, "STATISTICS_ROWS", 2)
+    monkeypatch.setattr(limits, "REFUSALS", 1)
+    talk = Conversation()
+    for client in ("c1", "c2", "c3", "c4"):
+        classic_heartbeat(talk, client).answered(REBALANCE_IN_PROGRESS)
+    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 4, [OTHERS, "c1", "c2"])]
+    talk = Conversation()
+    a = opened(talk, 1)
+    for _ in range(3):
+        a.share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
+    audit = Audit(registry())
+    audit.page(events(talk))
+    audit.close()
+    assert audit.observed.unexplained()[0]["count"] == 2
+
+
+@pytest.mark.parametrize("name", ["adv-acks", "share-restart", "zk-old-clients"])
+def test_every_code_is_counted_that_statistics_count(name: str) -> None:
+    counting, audit = Statistics(registry()), Audit(registry())
+    for page in pages([CAPTURES / f"{name}.pcap"], Options(records=False)):
+        audit.page(page)
+        for event in page:
+            counting.feed(event)
+    answered = Counter[tuple[str, int]]()
+    for refusal, count in audit.observed.answered.items():
+        answered[refusal[:2]] += count
+    assert answered == {
+        (api, row["error_code"]): count for row in counting.summary()["errors"] for api, count in row["apis"].items() if count
+    } != {}  # fmt: skip

@@ -1,0 +1,68 @@
+"""The fast path of most steps: it says what the exact one says, of captures as they are and of what is left of them."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kshark.analysis import Analyzer, Coverage, Listed, session
+from kshark.analysis.sessions.fast_path import advance
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.steps import Step
+from kshark.model import Event, Finding
+from tests.analysis.talks import opened
+from tests.conversation import Conversation, events
+from tests.shared import CAPTURES, sample_of
+from tests.thinning import Whole, events_of, removals
+
+SHARING = sorted(path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "share-")) and path.stat().st_size < 800_000)
+
+
+Said = tuple[list[Finding], dict[str, object], list[Listed], Coverage | None]
+
+
+def said(happened: list[Event], *, exact: bool) -> Said:
+    analyzer = Analyzer(sessions=True, steps=True, coverage=True, exact=exact)
+    found = analyzer.page(happened)
+    found += analyzer.close()
+    return found, analyzer.summary(), analyzer.listed(), analyzer.coverage
+
+
+def said_one_by_one(happened: list[Event]) -> Said:
+    analyzer = Analyzer(sessions=True, steps=True, coverage=True)
+    found = [finding for event in happened for finding in analyzer.feed(event)]
+    found += analyzer.close()
+    return found, analyzer.summary(), analyzer.listed(), analyzer.coverage
+
+
+def fast_paths(happened: list[Event], monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> int:
+    """How many steps took it."""
+    taken: list[Step] = []
+
+    def counted(state: SessionState, step: Step) -> None:
+        taken.append(step)
+        advance(state, step)
+
+    monkeypatch.setattr(session, "advance", counted)
+    said(happened, exact=exact)
+    return len(taken)
+
+
+@pytest.mark.parametrize("capture", sample_of(SHARING, 6, seed=12), ids=lambda path: path.stem)
+def test_both_paths_say_the_same(capture: Path) -> None:
+    whole = Whole.load(capture)
+    random = Random(zlib.crc32(capture.name.encode()))
+    for way, keep in [("whole", whole.everything()), *removals(whole, random, singles=2, others=1)]:
+        happened = list(events_of(whole.thinned(keep)))
+        assert said(happened, exact=False) == said(happened, exact=True) == said_one_by_one(happened), way
+
+
+def test_a_healthy_session_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    opened(talk, upto=9)
+    happened = events(talk)
+    assert fast_paths(happened, monkeypatch, exact=False) == 9
+    assert fast_paths(happened, monkeypatch, exact=True) == 0

@@ -1,0 +1,39 @@
+"""Releases of brokers, by what they say of themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark.analysis.surroundings.releases import ANY_RELEASE, BEHAVIOUR, Release, all_say, releases_answering, releases_offering
+
+
+@pytest.mark.parametrize(
+    ("offered", "releases"),
+    [(0, {Release.V4_0}), (1, {Release.V4_1}), (2, {Release.V4_2}), (7, {Release.V4_2}), (None, set(Release))],
+)
+def test_a_release_is_told_by_what_it_offers(offered: int | None, releases: set[Release]) -> None:
+    assert releases_offering(offered) == releases
+
+
+def test_only_what_all_possible_releases_agree_on_is_said() -> None:
+    assert all_say(frozenset({Release.V4_1, Release.V4_2}), "dies_with_connection") is True
+    assert all_say(frozenset({Release.V4_0}), "dies_with_connection") is False
+    assert all_say(ANY_RELEASE, "dies_with_connection") is None
+    assert set(BEHAVIOUR) == set(Release)
+
+
+@pytest.mark.parametrize(
+    ("version", "releases"), [(0, {"4.0"}), (1, {"4.1", "4.2 or later"}), (2, {"4.2 or later"}), (9, {"4.2 or later"})]
+)
+def test_a_release_is_told_by_what_it_answers(version: int, releases: set[str]) -> None:
+    assert {release.value for release in releases_answering(version)} == releases
+
+
+def test_what_releases_do() -> None:
+    """KAFKA-19015, KAFKA-19950, KAFKA-19159, KAFKA-19231, and what brokers of each release were seen to do (tests/broker)."""
+    told = {
+        release.value: (one.dies_with_connection, one.dies_with_older_connection, one.full_is_not_found)
+        for release, one in BEHAVIOUR.items()
+    }
+    assert told == {"4.0": (False, False, True), "4.1": (True, True, False), "4.2 or later": (True, False, False)}
+    assert [one.idle_ns for one in BEHAVIOUR.values()] == [120 * 10**9, None, None]
