@@ -8,8 +8,8 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Analyzer, in_packet_order
+from tests.analysis.sessions.test_listing import sessions
 from tests.analysis.talks import opened
-from tests.analysis.test_listing import sessions
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, Thinned, events, findings
 
 

@@ -17,7 +17,7 @@ from kshark.analysis.rules.triggers import ASSIGNED, DEPARTED
 from kshark.model import RST, SYN, Event, Finding, Weird
 from kshark.pipeline import JUDGED
 from kshark.tables import TABLES, Rows
-from tests.analysis.test_brokers import metadata
+from tests.analysis.surroundings.test_brokers import metadata
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
 from tests.packets import Tcp
 from tests.shared import CAPTURES

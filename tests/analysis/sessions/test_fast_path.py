@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from kshark.analysis import Analyzer, Coverage, Listed, session
+from kshark.analysis import Analyzer, Coverage, Listed
+from kshark.analysis.sessions import session
 from kshark.analysis.sessions.fast_path import advance
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import Step

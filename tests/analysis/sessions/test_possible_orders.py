@@ -7,8 +7,8 @@ import pytest
 from kshark.analysis.sessions.possible import situation
 from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, Step
 from tests.analysis.plain import connection, session, step
+from tests.analysis.sessions.test_possible import HERE, THERE, due, taken
 from tests.analysis.talks import caused, opened
-from tests.analysis.test_possible import HERE, THERE, due, taken
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, violation
 
 

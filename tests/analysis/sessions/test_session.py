@@ -14,8 +14,8 @@ from kshark import limits
 from kshark.analysis import Analyzer, sessions_of
 from kshark.model import Finding
 from tests.analysis.reference import NONE, WRONG_EPOCH, ReferenceBroker, Session
+from tests.analysis.sessions.test_listing import rows
 from tests.analysis.talks import caused, opened
-from tests.analysis.test_listing import rows
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, Member, events, findings, violation
 
 
