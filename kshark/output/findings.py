@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dissectors.enums import ErrorCode
+from dissectors.errors import RETRIABLE
 from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY
@@ -154,8 +155,11 @@ class Tally:
         ]
         yield from folded(line, width, 2)
         yield from folded(_judged(observed, rules), width, 2)
-        if left := observed.unexplained():
-            yield from folded(_unexplained(left), width, 2)
+        left = observed.unexplained()
+        if final := [row for row in left if row["error_code"] not in RETRIABLE]:
+            yield from folded([("refusals without a rule: ", WARN), (_refusals(final), PLAIN)], width, 2)
+        if again := [row for row in left if row["error_code"] in RETRIABLE]:
+            yield from folded([("retriable refusals without a rule: ", DIM), (_refusals(again), DIM)], width, 2)
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
@@ -178,12 +182,12 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     return [(line, DIM)]
 
 
-def _unexplained(left: Sequence[Mapping[str, Any]]) -> Line:
-    """`refusals without a rule: 12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1`."""
+def _refusals(left: Sequence[Mapping[str, Any]]) -> str:
+    """`12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1 · 3 more, which -T json names`."""
     told = [_refusal(**row) for row in left[:_REFUSALS]]
     if more := sum(row["count"] for row in left[_REFUSALS:]):
         told.append(f"{number(more)} more, which -T json names")
-    return [("refusals without a rule: ", WARN), (" · ".join(told), PLAIN)]
+    return " · ".join(told)
 
 
 def _refusal(api: str, error_code: int, count: int, clients: Sequence[str]) -> str:

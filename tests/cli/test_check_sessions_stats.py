@@ -92,8 +92,10 @@ def test_the_summary_says_what_was_checked_and_what_nothing_explains(kshark: Run
 
 def test_refusals_without_a_rule_are_named(kshark: Run) -> None:
     acks = CAPTURES / "adv-acks.pcap"
-    *_, line = kshark("check", acks, "-q").lines
-    assert line.startswith("refusals without a rule: ")
+    *_, final, line = kshark("check", acks, "-q").lines
+    assert final.startswith("refusals without a rule: ")
+    assert "ShareGroupDescribe 69" in final
+    assert line.startswith("retriable refusals without a rule: ")
     assert "4 × FindCoordinator 15 (COORDINATOR_NOT_AVAILABLE) of 3 clients" in line
     (alone,) = kshark("check", acks, "-T", "json", "-q").json
     (two,) = kshark("check", acks, "-T", "json", "-q", "--jobs", 2).json

@@ -148,6 +148,16 @@ def test_refusals_are_explained_or_named() -> None:
     assert closing(Tally(), seen)[1].endswith(" · all 15 refusals are explained")
 
 
+def test_what_clients_may_ask_again_stands_apart() -> None:
+    seen = Observed(judged=9, exchanges=9, answered=Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1}))
+    assert closing(Tally(), seen)[2:] == [
+        "refusals without a rule: 1 × DeleteGroups 68 (NON_EMPTY_GROUP) of client c1",
+        "retriable refusals without a rule: 4 × FindCoordinator 15 (COORDINATOR_NOT_AVAILABLE) of client c1",
+    ]
+    del seen.answered[Refusal("DeleteGroups", 68, "c1")]
+    assert len(closing(Tally(), seen)[2:]) == 1
+
+
 def test_many_kinds_of_refusals_are_not_all_named() -> None:
     answered = Counter({Refusal("Produce", code, "c\x1b") for code in range(1, 21)})
     *_, left = closing(Tally(), Observed(judged=1, exchanges=20, answered=answered))
