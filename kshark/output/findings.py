@@ -156,9 +156,9 @@ class Tally:
         yield from folded(line, width, 2)
         yield from folded(_judged(observed, rules), width, 2)
         left = observed.unexplained()
-        if final := [row for row in left if row["error_code"] not in RETRIABLE]:
+        if final := [row for row in left if not _may_be_asked_again(row)]:
             yield from folded([("refusals without a rule: ", WARN), (_refusals(final), PLAIN)], width, 2)
-        if again := [row for row in left if row["error_code"] in RETRIABLE]:
+        if again := [row for row in left if _may_be_asked_again(row)]:
             yield from folded([("retriable refusals without a rule: ", DIM), (_refusals(again), DIM)], width, 2)
 
 
@@ -180,6 +180,11 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     if explained and not observed.unexplained():
         line += f" · {'the one refusal is' if explained == 1 else f'all {number(explained)} refusals are'} explained"
     return [(line, DIM)]
+
+
+def _may_be_asked_again(row: Mapping[str, Any]) -> bool:
+    """Whether it is of every day, while brokers start and leaders move; never among share sessions, whose refusals have causes."""
+    return row["error_code"] in RETRIABLE and row["api"] not in ("ShareFetch", "ShareAcknowledge")
 
 
 def _refusals(left: Sequence[Mapping[str, Any]]) -> str:

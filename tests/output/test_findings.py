@@ -149,7 +149,8 @@ def test_refusals_are_explained_or_named() -> None:
 
 
 def test_what_clients_may_ask_again_stands_apart() -> None:
-    seen = Observed(judged=9, exchanges=9, answered=Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1}))
+    answered = Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1})
+    seen = Observed(judged=9, exchanges=9, answered=answered)
     assert closing(Tally(), seen)[2:] == [
         "refusals without a rule: 1 × DeleteGroups 68 (NON_EMPTY_GROUP) of client c1",
         "retriable refusals without a rule: 4 × FindCoordinator 15 (COORDINATOR_NOT_AVAILABLE) of client c1",
@@ -159,7 +160,7 @@ def test_what_clients_may_ask_again_stands_apart() -> None:
 
 
 def test_many_kinds_of_refusals_are_not_all_named() -> None:
-    answered = Counter({Refusal("Produce", code, "c\x1b") for code in range(1, 21)})
+    answered = Counter({Refusal("ShareFetch", code, "c\x1b") for code in range(1, 21)})
     *_, left = closing(Tally(), Observed(judged=1, exchanges=20, answered=answered))
     assert left.count(" · ") == 6
     assert left.endswith(" · 14 more, which -T json names")
