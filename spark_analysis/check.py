@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 @dataclass
 class Checked:
     """Of one capture: findings in packet order, the names of their topics if asked for, what they were found in, what was odd about its
-    packets, and what was odd about the work."""
+    packets (None: they were read before, as from tables), and what was odd about the work."""
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
-    notes: Notes = field(default_factory=Notes)
+    notes: Notes | None = None
     giant: str | None = field(default=None, compare=False)
 
 

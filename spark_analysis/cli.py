@@ -135,8 +135,9 @@ def _check(args: Namespace) -> int:
         findings = [finding for finding in one.findings if chosen(finding)]
         for finding in findings:
             tally.add(finding)
-        one.notes.leave_out(judged(tally.codes))
-        tell_notes(one.notes, name if len(checked) > 1 else "the capture")
+        if one.notes is not None:
+            one.notes.leave_out(judged(tally.codes))
+            tell_notes(one.notes, name if len(checked) > 1 else "the capture")
         if one.giant is not None:
             print(f"kshark-spark: {one.giant}", file=sys.stderr)
         if not args.quiet:

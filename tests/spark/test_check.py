@@ -41,6 +41,12 @@ def both(capsys: pytest.CaptureFixture[str], given: list[str], to_spark: list[st
     assert said(capsys, spark_analysis.cli.main, "check", *(to_spark or given), "--master", "local[2]") == expected
 
 
+def test_who_reads_tables_has_nothing_to_note_of_packets(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert said(capsys, kshark.cli.main, "export", str(CAPTURES / "adv-epochs.pcap"), "-o", str(tmp_path))[0] == 0
+    spark_analysis.cli.main(["check", str(tmp_path), "--master", "local[2]"])
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("name", CHECKED)
 def test_tables_give_the_findings_that_packets_give(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
     capture = str(CAPTURES / f"{name}.pcap")
