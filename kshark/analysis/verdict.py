@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from kshark.analysis.argument import Argument
 from kshark.analysis.judge import Judgement, judge
-from kshark.analysis.rules.rule import Rule
+from kshark.analysis.rules.rule import Checked, Rule
 
 #: A remark is what a rule says of a step that it looks at anyway, an explanation why a step was refused.
 Part = Literal["remark", "explanation"]
@@ -34,6 +34,14 @@ class Verdict(NamedTuple):
 def judged(rule: Rule, argument: Argument, now: Any = None, part: Part = "remark") -> Verdict:
     """The argument, judged by what was known at the step it is about; `now` None: by itself."""
     return Verdict(rule, argument, judge(argument, now, accuses=rule.accuses), part)
+
+
+def explanations(checks: Iterable[Checked], now: Any, known: Any) -> Iterator[Verdict]:
+    """What may explain why `now` was refused, in the order of the checks; judged by what was `known`, None for by itself."""
+    for rule, check in checks:
+        argument = check.look(now)
+        if argument is not None:
+            yield judged(rule, argument, known, "explanation")
 
 
 def unexplained(told: Verdict, weak: Iterable[Verdict]) -> list[Verdict]:

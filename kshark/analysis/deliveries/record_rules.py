@@ -13,7 +13,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
-from kshark.analysis.verdict import Verdict, judged, unexplained
+from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
 #: Errors of a partition's acknowledgements of which one finding has to say why they came.
@@ -80,11 +80,7 @@ class RecordRules:
     def _explain(self, now: Acknowledging) -> list[Verdict]:
         """The one finding that says why the acknowledgements of a partition were refused; where none is proved, behind it what may have."""
         weak: list[Verdict] = []
-        for rule, check in self._explanations:
-            argument = check.look(now)
-            if argument is None:
-                continue
-            verdict = judged(rule, argument, part="explanation")
+        for verdict in explanations(self._explanations, now, None):
             if verdict.is_told:
                 return [verdict]
             weak.append(verdict)

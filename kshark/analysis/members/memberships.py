@@ -17,7 +17,7 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.membership import MEMBER_REFUSED
 from kshark.analysis.sessions.steps import INITIAL, SUBSEQUENT, Partition
 from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.verdict import Verdict, judged, unexplained
+from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 from kshark.model import Message
 
 
@@ -83,11 +83,7 @@ class Memberships:
     def _explained(self, now: MemberSituation) -> list[Verdict]:
         """The one finding that says why the heartbeat was refused: the first that is proved, else one that may come to `unknown`."""
         weak: list[Verdict] = []
-        for rule, check in self._book.member_explanations[now.step.kind, now.step.reply]:
-            argument = check.look(now)
-            if argument is None:
-                continue
-            verdict = judged(rule, argument, now, "explanation")
+        for verdict in explanations(self._book.member_explanations[now.step.kind, now.step.reply], now, now):
             if verdict.judgement.verdict != "unknown":
                 return [verdict]
             weak.append(verdict)

@@ -23,7 +23,7 @@ from kshark.analysis.sessions.situation import SessionEnd, Situation
 from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
 from kshark.analysis.surroundings.brokers import End
 from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.verdict import Verdict, judged, unexplained
+from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 #: What is said of refusals that nothing explains.
 UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
@@ -220,11 +220,8 @@ class ShareSessionRunner:
     def _explain(self, now: Situation) -> list[Verdict]:
         """The one finding that says why the request was refused; where none is proved, behind it what may have been."""
         weak: list[Verdict] = []
-        for rule, check in self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ():
-            argument = check.look(now)
-            if argument is None:
-                continue
-            verdict = judged(rule, argument, now, "explanation")
+        looked = self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ()
+        for verdict in explanations(looked, now, now):
             if verdict.judgement.verdict != "unknown":
                 return [verdict]
             weak.append(verdict)
