@@ -83,9 +83,13 @@ class Notes:
 
     def lines(self) -> Iterator[Line]:
         """Nothing if there is nothing to say: every connection was Kafka, and complete."""
-        foreign = sorted(name for name in self.flows if name != "kafka" and (self.bytes[name] or name != "unknown"))
-        others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in foreign]
+        named = sorted(name for name in self.flows if self.bytes[name] or name not in ("kafka", "unknown"))
+        if self.messages:
+            named = [name for name in named if name != "kafka"]
+        others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in named]
+        silent = self.flows.total() - sum(self.flows[name] for name in named)
         if not self.messages:
+            others += [f"{counted(silent, 'connection')} without data"] if silent else []
             yield [("no Kafka messages", WARN), (f": {', '.join(others) or 'no TCP connections'}", PLAIN)]
         elif others:
             yield [("not Kafka: ", DIM), (", ".join(others), PLAIN)]

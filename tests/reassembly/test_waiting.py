@@ -136,6 +136,17 @@ def test_of_too_many_connections_those_that_are_over_go_first(monkeypatch: pytes
     assert [code for code, *_ in talk.fed([len(talk.rows) - 3]).weirds] == ["FLOWS_FORGOTTEN"]
 
 
+def test_one_batch_may_open_more_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room is made for all of them: what is held does not grow from batch to batch."""
+    monkeypatch.setattr(limits, "FLOWS", 4)
+    talk = Talk()
+    for number in range(20):
+        talk.pair = number
+        talk.open()
+    for cuts in ([], [len(talk.rows) // 2]):
+        assert [code for code, *_ in talk.fed(cuts).weirds] == ["FLOWS_FORGOTTEN"] * 16
+
+
 def test_the_same_number_long_after_data_is_a_copy() -> None:
     """Nobody retransmits a SYN then: a capture is repeated, and what it repeats is the connection that is known."""
     talk = Talk().open()
