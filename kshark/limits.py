@@ -16,6 +16,8 @@ NUMBERING_RUNS: Final = 1 << 20
 PAIRS: Final = 200_000
 #: TCP connections whose state is held at the same time, 5 kB each; beyond it those idle for longest are forgotten.
 FLOWS: Final = 25_000
+#: What a segment held out of order takes beside its payload; payload and this are counted against the next two limits.
+LATE_SEGMENT_BYTES: Final = 256
 #: Bytes held out of order for one direction until the hole before them is given up as a Gap.
 REORDER_BYTES: Final = 4 << 20
 #: The same for all connections together; beyond it the holes with most behind them are given up.

@@ -8,7 +8,6 @@ beyond the last byte of a side shows a hole too, with nothing behind it. Source:
 
 from __future__ import annotations
 
-from bisect import insort
 from typing import Final, Literal
 
 from kshark import limits
@@ -240,16 +239,14 @@ class Connection:
             self._keep(here, late, segment.clock_ns, out, segment.side)
             return
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
-        while here.late and here.late[0].place <= here.place:
-            first = here.late.pop(0)
-            here.late_bytes -= len(first.payload)
+        while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
             here.acked_ns = None
         if here.late and here.acked_ns is None:
             here.see_acked(segment.clock_ns)
 
     def _keep(self, here: Direction, late: Late, clock_ns: int, out: list[Item], side: Side) -> None:
-        twin = next((other for other in here.late if other.place == late.place), None)
+        twin = here.keep(late)
         if twin is not None:
             shared = min(len(twin.payload), len(late.payload))
             if twin.payload[:shared] != late.payload[:shared]:
@@ -259,8 +256,6 @@ class Connection:
                 twin.payload += late.payload[len(twin.payload) :]
                 twin.missing = late.missing
             return
-        insort(here.late, late)
-        here.late_bytes += len(late.payload)
         if here.acked_ns is not None:
             here.since_acked += 1
         elif len(here.late) == 1 or here.late[0] is late:
@@ -310,9 +305,7 @@ class Connection:
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)
         here.next = (here.next + size) & MASK
         here.place = first.place
-        while here.late and here.late[0].place <= here.place:
-            late = here.late.pop(0)
-            here.late_bytes -= len(late.payload)
+        while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
         here.acked_ns = None
         if here.late:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple
 
+from kshark import limits
 from kshark.model import Side
 from kshark.reassembly.runs import Run
 
@@ -34,16 +37,19 @@ class Segment(NamedTuple):
     size: int
 
 
-@dataclass(slots=True, order=True)
+@dataclass(slots=True, eq=False)
 class Late:
     """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first sequence number, so that
     order survives wrapping."""
 
     place: int
     packet: int
-    time_ns: int = field(compare=False)
-    payload: bytes = field(compare=False)
-    missing: int = field(compare=False)
+    time_ns: int
+    payload: bytes
+    missing: int
+
+
+_place = attrgetter("place")
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +60,7 @@ class Direction:
     isn: int | None = None
     #: Bytes delivered and lost so far: the place of `next`.
     place: int = 0
+    #: By their places, one each.
     late: list[Late] = field(default_factory=list)
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
@@ -89,6 +96,23 @@ class Direction:
         """A segment without bytes stands here: all before it was sent."""
         if self.reached is None or ahead(seq, self.reached) > 0:
             self.reached = seq
+
+    def keep(self, late: Late) -> Late | None:
+        """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
+        at = bisect_left(self.late, late.place, key=_place)
+        if at < len(self.late) and self.late[at].place == late.place:
+            return self.late[at]
+        self.late.insert(at, late)
+        self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
+        return None
+
+    def due(self) -> Late | None:
+        """The first of the late ones, taken out, if there is no hole before it any more."""
+        if not self.late or self.late[0].place > self.place:
+            return None
+        late = self.late.pop(0)
+        self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
+        return late
 
     def see_acked(self, clock_ns: int) -> None:
         """Notes when the whole first hole is known to have reached the peer."""

@@ -31,7 +31,8 @@ def test_a_capture_without_kafka_says_what_it_holds() -> None:
 
 def test_connections_without_a_message_are_connections() -> None:
     assert told(closed(0, "unknown", 0), closed(1, "unknown", 0)) == ["no Kafka messages: 2 connections without data"]
-    assert told(closed(0, "kafka", 90), closed(1, "unknown", 0)) == ["no Kafka messages: 1 connection kafka (90 B), 1 connection without data"]
+    held = "1 connection kafka (90 B), 1 connection without data"
+    assert told(closed(0, "kafka", 90), closed(1, "unknown", 0)) == [f"no Kafka messages: {held}"]
 
 
 def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:

@@ -73,8 +73,31 @@ def test_a_connection_is_not_over_before_its_first_side_was() -> None:
 # -- room
 
 
+def room(monkeypatch: pytest.MonkeyPatch, size: int, *, each: int = 0) -> None:
+    """So many bytes may wait behind a hole, and each segment takes `each` beside its payload."""
+    monkeypatch.setattr(limits, "REORDER_BYTES", size)
+    monkeypatch.setattr(limits, "LATE_SEGMENT_BYTES", each)
+
+
+def test_segments_of_a_byte_take_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    room(monkeypatch, 100, each=30)
+    talk = Talk().open()
+    for place in (6, 4, 2, 8):
+        talk.client(b"x", at=place)
+    assert talk.heard().client == [
+        Hole(2, "buffer_full"),
+        b"x",
+        Hole(1, "at_close"),
+        b"x",
+        Hole(1, "at_close"),
+        b"x",
+        Hole(1, "at_close"),
+        b"x",
+    ]
+
+
 def test_a_segment_that_comes_again_longer_takes_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REORDER_BYTES", 100)
+    room(monkeypatch, 100)
     talk = Talk().open()
     talk.client(b"x" * 10, at=1)
     talk.client(b"x" * 95, at=1)
@@ -83,7 +106,7 @@ def test_a_segment_that_comes_again_longer_takes_more_room(monkeypatch: pytest.M
 
 
 def test_what_was_waited_for_and_came_takes_no_room_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REORDER_BYTES", 100)
+    room(monkeypatch, 100)
     talk = Talk().open()
     for place in range(0, 400, 40):
         talk.client(b"x" * 30, at=place + 10)
