@@ -41,10 +41,13 @@ _CAPTURE: Final = (
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6"),
 )
 _LINK: Final = (
-    _weird("LINK_TYPE_UNKNOWN", "link", "warn", "capture", "Packets of a link layer that cannot be read.", "tcpdump.org/linktypes"),
+    _weird("LINK_TYPE_UNKNOWN", "link", "warn", "capture", "Packets of a link layer that is not read: connections may be inside.", "tcpdump.org/linktypes"),
     _weird("PACKET_TOO_SHORT", "link", "warn", "capture", "A packet is shorter than the headers it announces.", "RFC 791, RFC 9293"),
     _weird("HEADER_INVALID", "link", "warn", "network", "An IP or TCP header contradicts itself.", "RFC 791, RFC 9293"),
-    _weird("IP_FRAGMENT", "link", "warn", "network", "An IP fragment; fragments are not put together, their bytes become a gap.", "RFC 791, section 3.2"),
+    _weird("IP_FRAGMENT", "link", "warn", "network", "Fragments of an IP packet that is not whole; its bytes become a gap.", "RFC 791, section 3.2"),
+    _weird("HEADERS_LIMIT", "link", "warn", "network", "A packet with more headers, tunnels or tags within each other than the limit."),
+    _weird("ENVELOPE_UNREAD", "link", "warn", "capture", "Packets of a tunnel or layer that is not read: connections may be inside."),
+    _weird("NOT_TCP", "link", "chat", "capture", "Packets that carry no TCP."),
     _weird("ENDS_FORGOTTEN", "link", "note", "capture", "Very many pairs of address and port; those not seen for long were forgotten, and count as new when they return."),
     _weird("SNAP_LENGTH_CUT", "link", "warn", "capture", "Payload bytes cut off by the snap length; they become a gap.", "pcap file format"),
     _weird("TIME_DISORDER", "link", "note", "capture", "Packet times run backwards; packets of different connections so close to each other have no order."),

@@ -14,6 +14,15 @@ INTERFACES: Final = 65_536
 NUMBERING_RUNS: Final = 1 << 20
 #: Pairs of ends (address and port) that are remembered before those not seen for long are forgotten; twice as many at most are held.
 PAIRS: Final = 200_000
+#: Headers of one packet, tunnels and tags within each other included.
+HEADERS: Final = 64
+#: Of IP packets that come in fragments: bytes and pieces held, and how many nanoseconds one waits for the rest (RFC 791: 15 s, but
+#: identifications come again much sooner: RFC 4963).
+FRAGMENT_BYTES: Final = 4 << 20
+FRAGMENTS: Final = 8_192
+FRAGMENT_NS: Final = 5_000_000_000
+#: Kinds of packets without TCP that are told apart.
+PACKET_KINDS: Final = 256
 #: TCP connections whose state is held at the same time, 5 kB each; beyond it those idle for longest are forgotten.
 FLOWS: Final = 25_000
 #: What a segment held out of order takes beside its payload; payload and this are counted against the next two limits.

@@ -11,7 +11,7 @@ from kshark.limits import WEIRDS_PER_FLOW
 from kshark.model import Weird
 
 #: One of these is as good as many.
-_ONCE: Final = frozenset({"LINK_TYPE_UNKNOWN", "SNAP_LENGTH_CUT"})
+_ONCE: Final = frozenset({"SNAP_LENGTH_CUT"})
 
 
 class Ration:

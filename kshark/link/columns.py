@@ -1,18 +1,24 @@
 """The ordinary TCP packets of a batch, all at once: IP without options or extension headers, not fragmented, its headers captured.
 
-Sources as in kshark.link.layers, which reads what is left over and says the same of every packet read here.
+The same inside VXLAN, Geneve and GRE, with which clouds and switches mirror. kshark.link.layers reads what is left over, and says the same
+of every packet read here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.link.layers import AUTHENTICATION, EXTENSIONS, FAMILIES, FRAGMENT, IPV4, IPV6, TCP, VLAN_TAGS
+from kshark.link.inside import inside_gre, inside_udp
+from kshark.link.ip import GRE, PROTOCOLS, TCP, UDP
+from kshark.link.links import FAMILIES
+from kshark.link.packet import IPV4, IPV6
+from kshark.link.rows import Rows, uint16
+from kshark.link.shims import VLAN_TAGS
 from kshark.model import PacketBatch
 
 if TYPE_CHECKING:
@@ -47,13 +53,11 @@ LINK_HEADERS: Final = {
     229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
-#: By IP version and protocol number: whether a packet has neither TCP nor a header that TCP may follow.
-OTHER_THAN_TCP: Final = {
-    4: ~np.isin(np.arange(256), [TCP]),
-    6: ~np.isin(np.arange(256), [TCP, FRAGMENT, AUTHENTICATION, *EXTENSIONS]),
-}
-#: So many consecutive VLAN tags are skipped here.
+#: By protocol number: whether it is neither TCP nor read any further.
+OTHER_THAN_TCP: Final = np.isin(np.arange(256), list(PROTOCOLS))
+#: So many consecutive VLAN tags, and tunnels, are skipped here.
 TAGS: Final = 2
+TUNNELS: Final = 2
 
 #: IP and TCP header in one, where IP has no options; addresses and ports as words, in whatever order the bytes are.
 HEADERS_4: Final = np.dtype(
@@ -88,55 +92,78 @@ class Columns:
     missing: Int64s
 
 
+class Others(NamedTuple):
+    """Rows of packets that are no TCP, and their IP protocol numbers; UDP among them is nothing that more can be said of."""
+
+    row: Int64s
+    protocol: Bytes
+
+
 class Ordinary(NamedTuple):
-    """What was read of a batch: TCP segments, number of packets by other IP protocol, and the rows left for kshark.link.layers."""
+    """What was read of a batch: TCP segments, what is known to be none, and the rows left for kshark.link.layers."""
 
     segments: list[Columns]
-    others: Counter[int]
+    others: list[Others]
     left: Int64s
 
 
 def ordinary(batch: PacketBatch) -> Ordinary:
     """The ordinary packets of a batch that has any."""
     view = np.frombuffer(batch.buffer, np.uint8)
+    found: list[Columns] = []
+    others: list[Others] = []
+    left = np.ones(len(batch.number), bool)
+    waiting = [*_outermost(batch, view)]
+    for _ in range(1 + TUNNELS):
+        waiting, around = [], waiting
+        for rows in around:
+            for part, version in _by_version(view, rows):
+                segments, beside, tunnels = _carried(view, part, version)
+                found.append(segments)
+                others.append(beside)
+                waiting += tunnels
+                left[segments.row] = left[beside.row] = False
+    return Ordinary(found, others, np.flatnonzero(left))
+
+
+def _outermost(batch: PacketBatch, view: Bytes) -> Iterator[Rows]:
+    """What the link layers carry."""
     first = batch.link_type[0]
     kinds = [int(first)] if (batch.link_type == first).all() else np.unique(batch.link_type).tolist()
-    found: list[Columns] = []
-    others: Counter[int] = Counter()
-    left = np.ones(len(batch.number), bool)
     for kind in kinds:
         header = LINK_HEADERS.get(kind)
         if header is None:
             continue
-        rows = np.flatnonzero((batch.length >= header.size + HEADERS_4.itemsize) & (batch.link_type == kind))
-        if len(rows) == 0:
-            continue
-        start, ethertype = _network(view, batch.offset[rows], header)
-        leading = view[start]
-        captured = batch.offset[rows] + batch.length[rows] - start
-        for version, chosen in (
-            (4, (ethertype == IPV4) & (leading == 0x45) & (captured >= HEADERS_4.itemsize)),
-            (6, (ethertype == IPV6) & (leading >> 4 == 6) & (captured >= HEADERS_6.itemsize)),
-        ):
-            if chosen.any():
-                segments, (beside, protocols) = _segments(batch, view, rows[chosen], start[chosen], version)
-                found.append(segments)
-                left[segments.row] = left[beside] = False
-                others.update(protocols.tolist())
-    return Ordinary(found, others, np.flatnonzero(left))
+        row = np.flatnonzero((batch.length >= header.size + HEADERS_4.itemsize) & (batch.link_type == kind))
+        if len(row):
+            begin = batch.offset[row]
+            end = begin + batch.length[row]
+            wire_end = np.maximum(begin + batch.wire_length[row], end)
+            yield Rows(row, *_network(view, begin, header), end, wire_end)
+
+
+def _by_version(view: Bytes, rows: Rows) -> Iterator[tuple[Rows, int]]:
+    """Those that begin with an ordinary IP header which was captured, and a TCP header's length behind."""
+    leading, captured = view[rows.start], rows.end - rows.start
+    for version, chosen in (
+        (4, (rows.ethertype == IPV4) & (leading == 0x45) & (captured >= HEADERS_4.itemsize)),
+        (6, (rows.ethertype == IPV6) & (leading >> 4 == 6) & (captured >= HEADERS_6.itemsize)),
+    ):
+        if chosen.any():
+            yield rows.where(chosen), version
 
 
 def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, NDArray[Any]]:
     """Where the network layer begins and what it is, as an ethertype."""
     start = begin + header.size
     if header.ethertype_at is not None:
-        ethertype = _uint16(view, begin + header.ethertype_at)
+        ethertype = uint16(view, begin + header.ethertype_at)
         for _ in range(TAGS):
             tagged = np.isin(ethertype, list(VLAN_TAGS)) if int(ethertype.max(initial=0)) >= min(VLAN_TAGS) else np.zeros(1, bool)
             if not tagged.any():
                 break
             start = start + 4 * tagged
-            ethertype = np.where(tagged, _uint16(view, start - 2), ethertype)
+            ethertype = np.where(tagged, uint16(view, start - 2), ethertype)
         return start, ethertype
     if header.always is not None:
         return start, np.full(len(start), header.always)
@@ -150,28 +177,24 @@ def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, ND
     return start, ethertype
 
 
-def _uint16(view: Bytes, position: Int64s) -> NDArray[Any]:
-    return view[position].astype(np.uint16) << 8 | view[position + 1]
-
-
-def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, version: int) -> tuple[Columns, tuple[Int64s, Bytes]]:
-    """Of packets whose headers were captured, IP's at `start`: the TCP segments, and rows and protocols of the others."""
+def _carried(view: Bytes, rows: Rows, version: int) -> tuple[Columns, Others, list[Rows]]:
+    """What IP packets carry whose headers were captured: TCP segments, what is none, and what is inside tunnels."""
     form, ip_header = (HEADERS_4, 20) if version == 4 else (HEADERS_6, 40)
-    end = batch.offset[row] + batch.length[row]
-    wire_end = np.maximum(batch.offset[row] + batch.wire_length[row], end)
-    fields = np.ascontiguousarray(sliding_window_view(view, form.itemsize)[start]).view(form)[:, 0]
+    fields = np.ascontiguousarray(sliding_window_view(view, form.itemsize)[rows.start]).view(form)[:, 0]
     total = fields["total"].astype(np.int64)
-    stop = start + total + (0 if version == 4 else ip_header)
+    stop = rows.start + total + (0 if version == 4 else ip_header)
     if not total.all():
-        stop = np.where(total == 0, wire_end, stop)
+        stop = np.where(total == 0, rows.wire_end, stop)
+    tcp = fields["protocol"] == TCP
     header = (fields["data_offset"] >> 4) * 4
-    payload = start + ip_header + header
-    other = OTHER_THAN_TCP[version][fields["protocol"]] & (stop >= start + ip_header)
-    others = row[other], fields["protocol"][other]
-    good = (fields["protocol"] == TCP) & (header >= 20) & (payload <= stop) & (stop <= wire_end)
-    if version == 4:
-        good &= (fields["fragment"] & 0x3FFF) == 0
-    row, end, stop, payload, fields = _where(good, row, end, stop, payload, fields)
+    payload = rows.start + ip_header + header
+    good = tcp & (header >= 20) & (payload <= stop) & (stop <= rows.wire_end)
+    whole = (fields["fragment"] & 0x3FFF) == 0 if version == 4 else np.ones(1, bool)
+    good &= whole
+    others, tunnels = Others(rows.row[:0], fields["protocol"][:0]), list[Rows]()
+    if not tcp.all():
+        others, tunnels = _beside(view, rows, stop, fields["protocol"], whole, ip_header)
+    row, end, stop, payload, fields = _where(good, rows.row, rows.end, stop, payload, fields)
     length = np.maximum(np.minimum(end, stop) - payload, 0)
     segments = Columns(
         row=row,
@@ -183,7 +206,26 @@ def _segments(batch: PacketBatch, view: Bytes, row: Int64s, start: Int64s, versi
         length=length,
         missing=stop - payload - length,
     )
-    return segments, others
+    return segments, others, tunnels
+
+
+def _beside(view: Bytes, rows: Rows, stop: Int64s, protocol: Bytes, whole: NDArray[np.bool_], ip_header: int) -> tuple[Others, list[Rows]]:
+    """Of packets without TCP: those known to have none, and the insides of tunnels."""
+    sound = stop >= rows.start + ip_header
+    other = OTHER_THAN_TCP[protocol] & sound
+    row, kind, tunnels = rows.row[other], protocol[other], list[Rows]()
+    for number, inside in ((UDP, inside_udp), (GRE, inside_gre)):
+        chosen = (protocol == number) & sound & whole & (stop <= rows.wire_end)
+        if chosen.any():
+            carried = rows.where(chosen)
+            start, limit = carried.start + ip_header, stop[chosen]
+            carried = carried._replace(start=start, end=np.minimum(carried.end, limit), wire_end=limit)
+            plain, ethernet, network = inside(view, carried)
+            row, kind = np.concatenate([row, plain]), np.concatenate([kind, np.full(len(plain), number, np.uint8)])
+            if len(ethernet.row):
+                tunnels.append(Rows(ethernet.row, *_network(view, ethernet.start, LINK_HEADERS[1]), ethernet.end, ethernet.wire_end))
+            tunnels.append(network)
+    return Others(row, kind), tunnels
 
 
 def _key(fields: NDArray[Any], version: int) -> Words:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from kshark.link.unread import Unread
 from kshark.model import Weird, disorder_ns
 from kshark.ration import Ration
 
 
 def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
     """Of each range, in their order, what Link.feed gave and then Link.held."""
-    ration, most_ns = Ration(), 0
+    ration, kinds, most_ns = Ration(), Unread(), 0
     for weird in chain.from_iterable(ranges):
         far_ns = disorder_ns(weird)
         if far_ns is not None:
@@ -20,6 +21,7 @@ def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
                 yield weird
         elif weird.code == "ENDS_FORGOTTEN":
             yield weird
-        else:
+        elif not kinds.join(weird):
             yield from ration.take(weird)
     yield from ration.close()
+    yield from kinds.close()

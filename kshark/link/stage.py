@@ -1,20 +1,24 @@
 """Packets to TCP segments: the columns of ordinary packets, the others one by one, and every packet accounted for.
 
-Checksums are not verified: offloading makes them wrong in every second capture. IP fragments are not put together.
+Checksums are not verified: offloading makes them wrong in every second capture.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.link.columns import KEY_WORDS, Columns, Ordinary, ordinary
+from kshark.link.columns import KEY_WORDS, Columns, Ordinary, Others, ordinary
 from kshark.link.disorder import Disorder
 from kshark.link.ends import EndsTable
-from kshark.link.layers import Fault, Other, Segment, other_protocol, read_packet
+from kshark.link.fragments import Fragments, Lost
+from kshark.link.ip import UDP, other_protocol
+from kshark.link.layers import read_datagram, read_packet
+from kshark.link.packet import Fault, Fragment, Other, Segment
+from kshark.link.unread import Unread
 from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
 from kshark.ration import Ration
 
@@ -22,12 +26,16 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 
+#: An IP packet in fragments may be in fragments of another one, which may be.
+FRAGMENTS_IN_FRAGMENTS: Final = 4
+
+
 class Link:
     """The stage between capture and reassembly. Segments come in capture order, those without payload included.
 
-    `packets` counts all, `tcp` those that became segments, `other` those without TCP by kind, `unread` those with a fault by its code:
-    the last three add up to the first. `exact`: no packet counts as ordinary, each is read by itself. `begin`: where the packets begin, of
-    one range of a capture; `end` is the last one so far.
+    `packets` counts all, `tcp` those that became segments, `fragments` those that wait for the rest of their IP packet or went into one,
+    `other` those without TCP by kind, `unread` those with a fault by its code: the last four add up to the first. `exact`: no packet counts
+    as ordinary, each is read by itself. `begin`: where the packets begin, of one range of a capture; `end` is the last one so far.
     """
 
     def __init__(self, *, exact: bool = False, begin: Moment = BEGIN) -> None:
@@ -35,11 +43,18 @@ class Link:
         self._exact = exact
         self.packets = 0
         self.tcp = 0
-        self.other: Counter[str] = Counter()
+        self.fragments = 0
         self.unread: Counter[str] = Counter()
+        self._kinds = Unread()
+        self._fragments = Fragments()
         self._table = EndsTable()
         self._disorder = Disorder()
         self._ration = Ration()
+
+    @property
+    def other(self) -> Counter[str]:
+        """Packets without TCP, by kind."""
+        return self._kinds.counts
 
     @property
     def ends(self) -> EndsTable:
@@ -53,19 +68,24 @@ class Link:
             return None, []
         clock = np.maximum(np.maximum.accumulate(batch.time_ns), self.end.clock_ns)
         self.end = Moment(int(batch.number[-1]), int(clock[-1]))
-        parts, others, left = ordinary(batch) if not self._exact else Ordinary([], Counter(), np.arange(len(batch.number)))
-        for protocol, count in others.items():
-            self.other[other_protocol(protocol).kind] += count
+        parts, others, left = ordinary(batch) if not self._exact else Ordinary([], [], np.arange(len(batch.number)))
+        for other in others:
+            self._others(batch, other)
         weirds = [*self._disorder.told(batch, clock)]
+        buffer = batch.buffer
         if len(left):
-            parts.append(self._one_by_one(batch, left, weirds))
+            one_by_one = _OneByOne(batch, clock)
+            for row in left.tolist():
+                weirds.extend(self._one(one_by_one, row))
+            parts.append(_columns(one_by_one.found))
+            buffer = one_by_one.buffer
         columns = _in_order(parts)
         self.tcp += len(columns.row)
         if len(columns.row) == 0:
             return None, weirds
         forgotten = self._table.forgotten
         segments = Segments(
-            buffer=batch.buffer,
+            buffer=buffer,
             packet=batch.number[columns.row],
             time_ns=batch.time_ns[columns.row],
             clock_ns=clock[columns.row],
@@ -84,33 +104,73 @@ class Link:
         return segments, weirds
 
     def close(self) -> Iterator[Weird]:
-        """What was held back because it came too often."""
+        """What was held back because it came too often, and what was not read."""
+        yield from self._unfinished()
         yield from self._ration.close()
+        yield from self._kinds.close()
 
     def held(self) -> Iterator[Weird]:
         """The same of one range of a capture, for a Ration of the whole."""
-        return self._ration.held()
+        yield from self._unfinished()
+        yield from self._ration.held()
+        yield from self._kinds.close()
 
-    def _one_by_one(self, batch: PacketBatch, rows: Int64s, weirds: list[Weird]) -> Columns:
-        where = zip(
-            rows.tolist(),
-            *(column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type)),
-            strict=True,
-        )
-        found: list[tuple[int, Segment]] = []
-        for row, offset, length, wire_length, link_type in where:
-            match read_packet(batch.buffer, offset, length, wire_length, link_type):
-                case Segment() as segment:
-                    found.append((row, segment))
-                    if segment.short:
-                        detail = f"{segment.short} bytes fewer than its IP header says"
-                        weirds.extend(self._weird(batch, row, "PACKET_TOO_SHORT", detail, segment.short))
-                case Other(kind):
-                    self.other[kind] += 1
-                case Fault(code, detail):
-                    self.unread[code] += 1
-                    weirds.extend(self._weird(batch, row, code, detail, length))
-        return _columns(found)
+    def _others(self, batch: PacketBatch, others: Others) -> None:
+        """Counts them by protocol."""
+        for protocol in np.unique(others.protocol).tolist():
+            rows = others.row[others.protocol == protocol]
+            first, last = int(rows.min()), int(rows.max())
+            kind = Other("UDP") if protocol == UDP else other_protocol(protocol)
+            at = int(batch.number[last]), int(batch.time_ns[last])
+            self._kinds.add(kind, *at, len(rows), int(batch.length[rows].sum()), int(batch.number[first]))
+
+    def _one(self, rows: _OneByOne, row: int) -> Iterator[Weird]:
+        """Reads a packet by itself; what is wrong with it."""
+        batch = rows.batch
+        found = read_packet(batch.buffer, *rows.place(row))
+        source, base = batch.buffer, 0
+        for _ in range(FRAGMENTS_IN_FRAGMENTS):
+            if not isinstance(found, Fragment):
+                break
+            self.fragments += 1
+            data = source[found.offset : found.offset + found.length]
+            number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
+            whole, lost = self._fragments.add(found, data, number, time_ns, int(rows.clock[row]))
+            yield from self._lost(lost)
+            if whole is None:
+                return
+            self.fragments -= 1
+            source, base = whole.payload, rows.room
+            found = read_datagram(whole.datagram, whole.payload, whole.size)
+        match found:
+            case Segment() as segment:
+                if base:
+                    segment = segment._replace(offset=segment.offset + base)
+                    rows.beside(source)
+                rows.found.append((row, segment))
+                if segment.short:
+                    detail = f"{segment.short} bytes fewer than its IP header says"
+                    yield from self._weird(batch, row, "PACKET_TOO_SHORT", detail, segment.short)
+            case Other() as other:
+                self._kinds.add(other, int(batch.number[row]), int(batch.time_ns[row]), 1, int(batch.length[row]))
+            case Fault(code, detail):
+                self.unread[code] += 1
+                yield from self._weird(batch, row, code, detail, int(batch.length[row]))
+            case Fragment():
+                self.unread["HEADERS_LIMIT"] += 1
+                yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
+
+    def _lost(self, lost: Iterable[Lost]) -> Iterator[Weird]:
+        """Packets whose fragments were given up."""
+        for one in lost:
+            self.fragments -= one.fragments
+            self.unread["IP_FRAGMENT"] += one.fragments
+            size = one.size
+            detail = f"{one.fragments} fragments of {size} bytes: {one.why}"
+            yield from self._ration.take(Weird("IP_FRAGMENT", "link", one.number, one.time_ns, detail, size=size, times=one.fragments))
+
+    def _unfinished(self) -> Iterator[Weird]:
+        yield from self._lost(self._fragments.close())
 
     def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
         return self._ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
@@ -126,6 +186,32 @@ class Link:
                 first = int(segments.packet[part[0]])
                 weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part))
                 yield from self._ration.take(weird)
+
+
+class _OneByOne:
+    """Rows of a batch that are read one by one: what was found, and the buffer, to which packets put together are added."""
+
+    def __init__(self, batch: PacketBatch, clock: Int64s) -> None:
+        self.batch = batch
+        self.clock = clock
+        self.found: list[tuple[int, Segment]] = []
+        self._beside: list[bytes] = []
+        #: Where the next packet put together begins.
+        self.room = len(batch.buffer)
+
+    def place(self, row: int) -> tuple[int, int, int, int]:
+        """Offset, length, length on the wire, link type."""
+        batch = self.batch
+        return int(batch.offset[row]), int(batch.length[row]), int(batch.wire_length[row]), int(batch.link_type[row])
+
+    def beside(self, payload: bytes) -> None:
+        """Adds to the buffer."""
+        self._beside.append(payload)
+        self.room += len(payload)
+
+    @property
+    def buffer(self) -> bytes:
+        return b"".join([self.batch.buffer, *self._beside]) if self._beside else self.batch.buffer
 
 
 def _columns(found: list[tuple[int, Segment]]) -> Columns:

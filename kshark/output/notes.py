@@ -16,6 +16,11 @@ from kshark.output.units import counted, number, safe, size
 
 _STYLES: Final = {"error": ERROR, "warn": WARN}
 _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
+#: Packets that were not read, each kind of them by itself: those that may hold connections, and the rest.
+_UNREAD: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN")
+_NOT_TCP: Final = "NOT_TCP"
+#: So many kinds are named.
+_KINDS: Final = 8
 
 
 @dataclass
@@ -26,6 +31,8 @@ class Notes:
     #: Connections and their payload bytes by service.
     flows: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
+    #: Packets that were not read, by code and kind.
+    _packets: Counter[tuple[str, str]] = field(default_factory=Counter)
     _weirds: Counter[str] = field(default_factory=Counter)
     _sizes: Counter[str] = field(default_factory=Counter)
     #: By code: the packet, and where that is in words.
@@ -55,6 +62,10 @@ class Notes:
             self._occurred(code, message)
 
     def _weird(self, weird: Weird) -> None:
+        if weird.code == _NOT_TCP or weird.code in _UNREAD:
+            self._packets[weird.code, weird.detail] += weird.times
+        if weird.code == _NOT_TCP:
+            return
         self._weirds[weird.code] += weird.times
         self._sizes[weird.code] += weird.size
         self._occurred(weird.code, weird)
@@ -69,6 +80,7 @@ class Notes:
         self.messages += other.messages
         self.flows.update(other.flows)
         self.bytes.update(other.bytes)
+        self._packets.update(other._packets)
         self._weirds.update(other._weirds)
         self._sizes.update(other._sizes)
         for code, first in other._first.items():
@@ -90,11 +102,28 @@ class Notes:
         silent = self.flows.total() - sum(self.flows[name] for name in named)
         if not self.messages:
             others += [f"{counted(silent, 'connection')} without data"] if silent else []
-            yield [("no Kafka messages", WARN), (f": {', '.join(others) or 'no TCP connections'}", PLAIN)]
+            yield [("no Kafka messages", WARN), (f": {', '.join([*others, *self._instead()])}", PLAIN)]
         elif others:
             yield [("not Kafka: ", DIM), (", ".join(others), PLAIN)]
         for code in sorted(self._weirds, key=lambda code: (_ORDER[_severity(code)], -self._weirds[code], code)):
             yield self._line(code)
+
+    def _instead(self) -> Iterator[str]:
+        """What there is besides connections, where there is no Kafka; that there are none is said only if nothing was left unread."""
+        unread = self._kinds(*_UNREAD)
+        rest = self._kinds(_NOT_TCP) if not self.flows else ""
+        if unread or rest:
+            yield f"{', '.join(filter(None, (unread, rest)))}, not read"
+        elif not self.flows:
+            faulty = any(_group(code) == "link" for code in self._weirds)
+            yield "no TCP connections that can be read" if faulty else "no TCP connections"
+
+    def _kinds(self, *codes: str) -> str:
+        """Packets that were not read: `210 UDP packets: WireGuard, 3 packets: ARP`."""
+        kinds = [(count, kind) for (code, kind), count in self._packets.items() if code in codes]
+        kinds.sort(key=lambda pair: (-pair[0], pair[1]))
+        rest = sum(count for count, _ in kinds[_KINDS:])
+        return ", ".join([*(_packets(*pair) for pair in kinds[:_KINDS]), *([f"{counted(rest, 'other packet')}"] if rest else [])])
 
     def _line(self, code: str) -> Line:
         entry = CATALOGUE.get(code)
@@ -107,7 +136,9 @@ class Notes:
         if entry is not None:
             line.append((f"  {entry.text}", DIM))
         _, example = self._first[code]
-        if example:
+        if code in _UNREAD:
+            line.append((f" {self._kinds(code)}", PLAIN))
+        elif example:
             line.append((f" First: {example}", DIM))
         return line
 
@@ -118,6 +149,17 @@ def _example(event: Message | Weird) -> str:
         return f"packet {event.packet}" + (f" ({event.api})" if isinstance(event.api, str) else "")
     place = f"packet {event.packet}" if event.packet else ""
     return safe(f"{place}{': ' if place and event.detail else ''}{event.detail}")
+
+
+def _packets(count: int, kind: str) -> str:
+    """So many packets; the kind may have a layer in front: `UDP: WireGuard`."""
+    layer, colon, what = kind.rpartition(": ")
+    return safe(f"{counted(count, f'{layer} packet' if colon else 'packet')}: {what}")
+
+
+def _group(code: str) -> str:
+    entry = CATALOGUE.get(code)
+    return "" if entry is None else entry.group
 
 
 def _severity(code: str) -> str:

@@ -1,0 +1,79 @@
+"""What is inside VXLAN, Geneve and GRE, all packets of a batch at once.
+
+kshark.link.tunnels has the sources, and reads one by one what is left.
+Read here are packets with enough captured bytes behind the tunnel's header for those of IP and TCP.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from kshark.link.packet import ETHERNET, IPV4, IPV6
+from kshark.link.rows import Rows, uint16
+from kshark.link.tunnels import ERSPAN, ERSPAN_III, GENEVE_PORT, TELLING_PORTS, VXLAN_PORTS, gre_size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kshark.link.rows import Bytes
+    from kshark.model import Int64s
+
+_UDP_HEADER: Final = 8
+_VXLAN_HEADER: Final = 8
+#: An Ethernet header with two VLAN tags, and 40 bytes of IP and TCP.
+_ENOUGH: Final = 14 + 8 + 40
+#: By GRE flags: bytes of the header; 0 where it is not read here.
+_GRE_SIZES: Final = np.array([0 if flags & 0x4F else gre_size(flags << 8) for flags in range(256)], np.int64)
+_TELLING: Final = np.isin(np.arange(1 << 16), list(TELLING_PORTS))
+#: WireGuard's messages are told by their first word.
+_LARGEST_TYPE: Final = 4
+
+
+class Inside(NamedTuple):
+    """Rows that are nothing known; packets that continue with an Ethernet header; packets that continue as their ethertype says."""
+
+    plain: Int64s
+    ethernet: Rows
+    network: Rows
+
+
+def inside_udp(view: Bytes, rows: Rows) -> Inside:
+    """`rows` start at a UDP header."""
+    rows = rows.where(rows.end - rows.start >= _UDP_HEADER + 4)
+    source, target = uint16(view, rows.start), uint16(view, rows.start + 2)
+    start = rows.start + _UDP_HEADER
+    word = view[start].astype(np.int64) | (view[start + 1].astype(np.int64) | view[start + 2] | view[start + 3]) << 8
+    plain = ~_TELLING[source] & ~_TELLING[target] & ((word == 0) | (word > _LARGEST_TYPE))
+    room = rows.end - start - _VXLAN_HEADER >= _ENOUGH
+    first = view[start]
+    vxlan = np.isin(target, list(VXLAN_PORTS)) & room & (first & 8 != 0)
+    behind = start + _VXLAN_HEADER
+    geneve = (target == GENEVE_PORT) & room & (first >> 6 == 0)
+    behind = np.where(geneve, behind + 4 * (first & 0x3F).astype(np.int64), behind)
+    geneve &= rows.end - behind >= _ENOUGH
+    protocol = np.full(len(start), ETHERNET)
+    protocol[geneve] = uint16(view, start[geneve] + 2)
+    return Inside(rows.row[plain], *_continued(rows, vxlan | geneve, behind, protocol))
+
+
+def inside_gre(view: Bytes, rows: Rows) -> Inside:
+    """`rows` start at a GRE header."""
+    rows = rows.where(rows.end - rows.start >= 4 + 12 + 12 + _ENOUGH)
+    flags, version = view[rows.start], view[rows.start + 1]
+    protocol = uint16(view, rows.start + 2).astype(np.int64)
+    size = _GRE_SIZES[flags]
+    behind = rows.start + size
+    word = uint16(view, behind + 10)
+    third, second = protocol == ERSPAN_III, protocol == ERSPAN
+    behind = behind + np.where(second & (flags & 0x10 != 0), 8, 0) + np.where(third, 12 + 8 * (word & 1).astype(np.int64), 0)
+    inside = (size > 0) & (version & 7 == 0) & (rows.end - behind >= _ENOUGH) & ~(third & (word >> 10 & 31 == 2))
+    protocol[second | third] = ETHERNET
+    return Inside(rows.row[:0], *_continued(rows, inside, behind, protocol))
+
+
+def _continued(rows: Rows, inside: NDArray[np.bool_], start: Int64s, protocol: NDArray[Any]) -> tuple[Rows, Rows]:
+    """Those with an Ethernet header, and those with IP at once."""
+    found = rows._replace(start=start, ethertype=protocol)
+    return found.where(inside & (protocol == ETHERNET)), found.where(inside & ((protocol == IPV4) | (protocol == IPV6)))

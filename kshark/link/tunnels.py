@@ -1,0 +1,226 @@
+"""What may lie between an IP header and another one: GRE and what it carries, tunnels over UDP, ESP.
+
+Sources: RFC 2784, 2890 and 2637 (GRE), RFC 7637 (NVGRE), draft-foschiano-erspan (ERSPAN), RFC 7348 (VXLAN),
+draft-ietf-nvo3-vxlan-gpe, RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), RFC 2661 (L2TP), RFC 8086 (GRE in UDP), RFC 7510 (MPLS in UDP),
+RFC 3378 (EtherIP), RFC 4303 and 5879 (ESP, and how to tell that it is not encrypted), RFC 3948 (ESP in UDP), wireguard.com/protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kshark.link.packet import ANY_IP, ETHERNET, IPV4, IPV6, MPLS, NEXT_PROTOCOLS, PPP, Fault, Found, Layer, Other, Packet, Step, sealed
+
+ERSPAN: Final = 0x88BE
+ERSPAN_III: Final = 0x22EB
+VXLAN_PORTS: Final = frozenset((4789, 8472))
+GENEVE_PORT: Final = 6081
+#: UDP ports of what is not read, and may hold TCP.
+_SEALED: Final = {
+    500: "IKE",
+    1194: "OpenVPN",
+    3544: "Teredo",
+    4500: "IPsec",
+    51820: "WireGuard",
+    443: "QUIC",
+    5246: "CAPWAP",
+    5247: "CAPWAP",
+}
+#: By WireGuard's message type, the size of such a message; data has 32 bytes or more, in units of 16.
+_WIREGUARD: Final = {1: 148, 2: 92, 3: 64}
+_WIREGUARD_DATA: Final = 4
+#: Bytes of the integrity check value behind an ESP packet, by how common they are (RFC 4303, section 3.2; RFC 5879, section 8).
+_ICV_SIZES: Final = (12, 16, 24, 32, 8, 0)
+
+
+def gre(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 4, "a GRE header")
+    flags, protocol = packet.uint16(position), packet.uint16(position + 2)
+    size = gre_size(flags)
+    if flags & 7 == 1:  # PPTP: an acknowledgement alone has no sequence number and no payload
+        return Step(PPP, position + size) if flags & 0x1000 else Other("GRE: acknowledgement")
+    if flags & 0x4007:
+        return sealed("GRE", f"flags {flags:#06x}")
+    position += size
+    if protocol == ERSPAN:
+        return Step(ETHERNET, position + (8 if flags & 0x1000 else 0))
+    if protocol == ERSPAN_III:
+        packet.need(position, 12, "an ERSPAN header")
+        word = packet.uint16(position + 10)
+        return Step(ANY_IP if word >> 10 & 31 == 2 else ETHERNET, position + (20 if word & 1 else 12))
+    return Step(protocol, position) if protocol else Other("GRE: keep-alive")
+
+
+def gre_size(flags: int) -> int:
+    """Bytes of a GRE header with checksum, key, sequence and (PPTP) acknowledgement number."""
+    return 4 + 4 * sum(bool(flags & bit) for bit in (0x8000, 0x2000, 0x1000, 0x0080 if flags & 7 == 1 else 0))
+
+
+def udp(packet: Packet, position: int) -> Step | Found:
+    """The tunnel of its port, the target's first."""
+    packet.need(position, 8, "a UDP header")
+    ports = packet.uint16(position + 2), packet.uint16(position)
+    position += 8
+    for port in ports:
+        layer = _UDP_PORTS.get(port)
+        found = layer(packet, position) if layer is not None else None
+        if found is not None and found != _UDP:
+            return found
+    for port in ports:
+        if port in _SEALED:
+            return sealed("UDP", _SEALED[port])
+    return sealed("UDP", "WireGuard") if _is_wireguard(packet, position) else _UDP
+
+
+#: A datagram that is nothing known.
+_UDP: Final = Other("UDP")
+
+
+def _is_wireguard(packet: Packet, position: int) -> bool:
+    size = packet.wire_end - position
+    kind = int.from_bytes(packet.buffer[position : min(position + 4, packet.end)], "little")
+    return size == _WIREGUARD.get(kind, -1) or (kind == _WIREGUARD_DATA and size >= 32 and size % 16 == 0)
+
+
+def _vxlan(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 8, "a VXLAN header")
+    return Step(ETHERNET, position + 8) if packet.buffer[position] & 8 else _UDP
+
+
+def _vxlan_gpe(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 8, "a VXLAN-GPE header")
+    follows = packet.buffer[position + 3] if packet.buffer[position] & 4 else 3
+    return Step(NEXT_PROTOCOLS[follows], position + 8) if follows in NEXT_PROTOCOLS else sealed("VXLAN-GPE", f"protocol {follows}")
+
+
+def _geneve(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 8, "a Geneve header")
+    if packet.buffer[position] >> 6:
+        return _UDP
+    return Step(packet.uint16(position + 2), position + 8 + 4 * (packet.buffer[position] & 0x3F))
+
+
+def _gtp_u(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 8, "a GTP-U header")
+    flags, kind = packet.buffer[position], packet.buffer[position + 1]
+    if flags >> 4 != 3:
+        return _UDP
+    if kind != 255:
+        return Other(f"GTP-U: message {kind}")
+    if not flags & 7:
+        return Step(ANY_IP, position + 8)
+    packet.need(position, 12, "a GTP-U header")
+    extension, position = packet.buffer[position + 11] if flags & 4 else 0, position + 12
+    while extension:
+        packet.need(position, 4, "a GTP-U extension header")
+        size = 4 * packet.buffer[position]
+        if size == 0:
+            return Fault("HEADER_INVALID", "a GTP-U extension header of 0 bytes")
+        packet.need(position, size, "a GTP-U extension header")
+        extension, position = packet.buffer[position + size - 1], position + size
+    return Step(ANY_IP, position)
+
+
+def _l2tp(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 6, "an L2TP header")
+    flags = packet.uint16(position)
+    if flags & 15 != 2:
+        return sealed("UDP", "L2TP version 3") if flags & 15 == 3 else _UDP
+    if flags & 0x8000:
+        return Other("L2TP: control message")
+    position += 6 + (2 if flags & 0x4000 else 0) + (4 if flags & 0x0800 else 0)
+    if flags & 0x0200:
+        packet.need(position, 2, "an L2TP header")
+        position += 2 + packet.uint16(position)
+    return Step(PPP, position)
+
+
+def _tazmen(packet: Packet, position: int) -> Step | Found:
+    """TZSP, with which access points and routers mirror packets: a header of four bytes, and tags."""
+    packet.need(position, 5, "a TZSP header")
+    if packet.buffer[position] != 1 or packet.uint16(position + 2) != 1:
+        return _UDP
+    position += 4
+    while True:
+        packet.need(position, 1, "a TZSP tag")
+        tag, position = packet.buffer[position], position + 1
+        if tag == 1:
+            return Step(ETHERNET, position)
+        if tag:
+            packet.need(position, 1, "a TZSP tag")
+            position += 1 + packet.buffer[position]
+
+
+def _esp_in_udp(packet: Packet, position: int) -> Step | Found:
+    if packet.wire_end - position == 1:
+        return Other("UDP: keep-alive of IPsec")
+    packet.need(position, 4, "an ESP header")
+    return esp(packet, position) if packet.uint32(position) else Other("UDP: IKE")
+
+
+def esp(packet: Packet, position: int) -> Step | Found:
+    """ESP in tunnel mode without encryption is IP behind eight bytes; transport mode is kshark.link.ip's, which has the addresses."""
+    packet.need(position, 8, "an ESP header")
+    return Step(ANY_IP, position + 8) if packet.is_ip(position + 8) else sealed("IP", "ESP")
+
+
+def esp_null_end(packet: Packet, position: int) -> int | None:
+    """Where the TCP segment in an ESP packet ends that is not encrypted; None where it does not look like one."""
+    begin = position + 8
+    if packet.end < packet.wire_end or begin + 20 > packet.end or not _is_tcp(packet, begin):
+        return None
+    for size in _ICV_SIZES:
+        trailer = packet.end - size - 2
+        end = trailer - packet.buffer[trailer]
+        padding = packet.buffer[end:trailer]
+        if end >= begin + 20 and packet.buffer[trailer + 1] == 6 and padding == bytes(range(1, len(padding) + 1)):
+            return end
+    return None
+
+
+def _is_tcp(packet: Packet, position: int) -> bool:
+    """What TCP headers have in common, but encrypted bytes have once in many millions: unused bits and an unused urgent pointer."""
+    size, flags = packet.buffer[position + 12], packet.buffer[position + 13]
+    urgent = packet.uint16(position + 18)
+    return size >> 4 >= 5 and size & 15 <= 1 and (flags & 0x20 != 0 or urgent == 0) and flags & 0x17 != 0 and flags & 6 != 6
+
+
+def _ether_ip(packet: Packet, position: int) -> Step | Found:
+    packet.need(position, 2, "an EtherIP header")
+    return Step(ETHERNET, position + 2)
+
+
+def _carries(ethertype: int) -> Layer:
+    """No header of its own."""
+
+    def layer(packet: Packet, position: int) -> Step | Found:
+        return Step(ethertype, position)
+
+    return layer
+
+
+_UDP_PORTS: Final[Mapping[int, Layer]] = {
+    **dict.fromkeys(VXLAN_PORTS, _vxlan),
+    1701: _l2tp,
+    2152: _gtp_u,
+    4500: _esp_in_udp,
+    4754: gre,
+    4790: _vxlan_gpe,
+    GENEVE_PORT: _geneve,
+    6635: _carries(MPLS),
+    37008: _tazmen,
+}
+#: By IP protocol number.
+TUNNELS: Final[Mapping[int, Layer]] = {
+    4: _carries(IPV4),
+    17: udp,
+    41: _carries(IPV6),
+    47: gre,
+    50: esp,
+    97: _ether_ip,
+    137: _carries(MPLS),
+    143: _carries(ETHERNET),
+}
+#: Ports that a UDP packet may have of which more can be said than that it is one.
+TELLING_PORTS: Final = frozenset((*_UDP_PORTS, *_SEALED))

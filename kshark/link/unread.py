@@ -1,0 +1,59 @@
+"""Packets in which no TCP was found, counted by kind: what they are, how many, how many bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kshark.limits import PACKET_KINDS
+from kshark.link.packet import Other
+from kshark.model import Weird
+
+_CODES: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN", "NOT_TCP")
+#: What kinds beyond the limit are counted as.
+_FURTHER: Final = Other("further kinds", "ENVELOPE_UNREAD")
+
+
+@dataclass(slots=True)
+class _Kind:
+    packet: int
+    time_ns: int
+    first_packet: int
+    times: int
+    size: int
+
+
+@dataclass
+class Unread:
+    """Kinds in the order in which they came."""
+
+    _kinds: dict[Other, _Kind] = field(default_factory=dict)
+
+    def add(self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None) -> None:
+        """So many packets, the last of which was `packet`."""
+        if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
+            other = _FURTHER
+        kind = self._kinds.setdefault(other, _Kind(0, 0, packet if first_packet is None else first_packet, 0, 0))
+        kind.packet, kind.time_ns = max((kind.packet, kind.time_ns), (packet, time_ns))
+        kind.times += times
+        kind.size += size
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Packets by kind."""
+        return Counter({other.kind: kind.times for other, kind in self._kinds.items()})
+
+    def close(self) -> Iterator[Weird]:
+        """One for each kind."""
+        for other, kind in self._kinds.items():
+            first = kind.first_packet if kind.times > 1 else None
+            yield Weird(other.code, "link", kind.packet, kind.time_ns, other.kind, first_packet=first, size=kind.size, times=kind.times)
+
+    def join(self, weird: Weird) -> bool:
+        """Takes what `close` told of another range of the capture; False if it is something else."""
+        if weird.code not in _CODES:
+            return False
+        self.add(Other(weird.detail, weird.code), weird.packet, weird.time_ns, weird.times, weird.size, weird.first_packet)
+        return True
