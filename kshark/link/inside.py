@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 _UDP_HEADER: Final = 8
 _VXLAN_HEADER: Final = 8
-#: An Ethernet header with two VLAN tags, and 40 bytes of IP and TCP.
-_ENOUGH: Final = 14 + 8 + 40
+#: The longest GRE header, and the longest ERSPAN header up to its last word.
+_GRE_HEADERS: Final = 16 + 12
+#: IP and TCP headers, and what an Ethernet header adds.
+_ENOUGH: Final = 40
+_ETHERNET_HEADER: Final = 14
 #: By GRE flags: bytes of the header; 0 where it is not read here.
 _GRE_SIZES: Final = np.array([0 if flags & 0x4F else gre_size(flags << 8) for flags in range(256)], np.int64)
 _TELLING: Final = np.isin(np.arange(1 << 16), list(TELLING_PORTS))
@@ -46,13 +49,12 @@ def inside_udp(view: Bytes, rows: Rows) -> Inside:
     start = rows.start + _UDP_HEADER
     word = view[start].astype(np.int64) | (view[start + 1].astype(np.int64) | view[start + 2] | view[start + 3]) << 8
     plain = ~_TELLING[source] & ~_TELLING[target] & ((word == 0) | (word > _LARGEST_TYPE))
-    room = rows.end - start - _VXLAN_HEADER >= _ENOUGH
+    room = rows.end - start >= _VXLAN_HEADER
     first = view[start]
     vxlan = np.isin(target, list(VXLAN_PORTS)) & room & (first & 8 != 0)
     behind = start + _VXLAN_HEADER
     geneve = (target == GENEVE_PORT) & room & (first >> 6 == 0)
     behind = np.where(geneve, behind + 4 * (first & 0x3F).astype(np.int64), behind)
-    geneve &= rows.end - behind >= _ENOUGH
     protocol = np.full(len(start), ETHERNET)
     protocol[geneve] = uint16(view, start[geneve] + 2)
     return Inside(rows.row[plain], *_continued(rows, vxlan | geneve, behind, protocol))
@@ -60,7 +62,7 @@ def inside_udp(view: Bytes, rows: Rows) -> Inside:
 
 def inside_gre(view: Bytes, rows: Rows) -> Inside:
     """`rows` start at a GRE header."""
-    rows = rows.where(rows.end - rows.start >= 4 + 12 + 12 + _ENOUGH)
+    rows = rows.where(rows.end - rows.start >= _GRE_HEADERS)
     flags, version = view[rows.start], view[rows.start + 1]
     protocol = uint16(view, rows.start + 2).astype(np.int64)
     size = _GRE_SIZES[flags]
@@ -68,12 +70,13 @@ def inside_gre(view: Bytes, rows: Rows) -> Inside:
     word = uint16(view, behind + 10)
     third, second = protocol == ERSPAN_III, protocol == ERSPAN
     behind = behind + np.where(second & (flags & 0x10 != 0), 8, 0) + np.where(third, 12 + 8 * (word & 1).astype(np.int64), 0)
-    inside = (size > 0) & (version & 7 == 0) & (rows.end - behind >= _ENOUGH) & ~(third & (word >> 10 & 31 == 2))
+    inside = (size > 0) & (version & 7 == 0) & ~(third & (word >> 10 & 31 == 2))
     protocol[second | third] = ETHERNET
     return Inside(rows.row[:0], *_continued(rows, inside, behind, protocol))
 
 
 def _continued(rows: Rows, inside: NDArray[np.bool_], start: Int64s, protocol: NDArray[Any]) -> tuple[Rows, Rows]:
     """Those with an Ethernet header, and those with IP at once."""
+    inside = inside & (rows.end - start >= np.where(protocol == ETHERNET, _ETHERNET_HEADER, 0) + _ENOUGH)
     found = rows._replace(start=start, ethertype=protocol)
     return found.where(inside & (protocol == ETHERNET)), found.where(inside & ((protocol == IPV4) | (protocol == IPV6)))

@@ -27,7 +27,7 @@ class _Kind:
 
 @dataclass
 class Unread:
-    """Kinds in the order in which they came."""
+    """By kind."""
 
     _kinds: dict[Other, _Kind] = field(default_factory=dict)
 
@@ -46,8 +46,8 @@ class Unread:
         return Counter({other.kind: kind.times for other, kind in self._kinds.items()})
 
     def close(self) -> Iterator[Weird]:
-        """One for each kind."""
-        for other, kind in self._kinds.items():
+        """One for each kind, in the order of their first packets."""
+        for other, kind in sorted(self._kinds.items(), key=lambda pair: (pair[1].first_packet, pair[0])):
             first = kind.first_packet if kind.times > 1 else None
             yield Weird(other.code, "link", kind.packet, kind.time_ns, other.kind, first_packet=first, size=kind.size, times=kind.times)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from kshark.limits import WEIRDS_PER_FLOW
 from kshark.link import Link
 from kshark.model import PacketBatch, Weird
-from tests.link.frames import LAYOUTS, MACS, Tcp, ethernet, ipv4, ipv6, one, packet
+from tests.link.frames import LAYOUTS, MACS, Tcp, ethernet, ethernet_of, ipv4, ipv6, one, packet, udp
 from tests.packets import START_NS, Packet, batch
 
 V6 = {"source": "2001:db8::1", "target": "2001:db8::2"}
@@ -36,7 +35,7 @@ def see(link: Link, packets: PacketBatch) -> tuple[list[Seen], list[Weird]]:
         at, length = int(segments.offset[row]), int(segments.length[row])
         seq, ack, flags, missing = (int(column[row]) for column in (segments.seq, segments.ack, segments.flags, segments.missing))
         seen.append(Seen(ends[side], ends[1 - side], seq, ack, flags, segments.buffer[at : at + length], missing))
-    assert link.packets == link.tcp + link.other.total() + link.unread.total()
+    assert link.packets == link.tcp + link.fragments + link.other.total() + link.unread.total()
     return seen, weirds
 
 
@@ -140,23 +139,6 @@ def test_a_header_that_contradicts_itself_is_reported(at: int, value: bytes) -> 
     assert (seen, codes(weirds)) == ([], ["HEADER_INVALID"])
 
 
-def test_fragments_of_tcp_are_reported_and_others_are_other() -> None:
-    link = Link()
-    fragment = (44, bytes([0]) + struct.pack(">HI", 8 << 3, 1))
-    packets = [
-        packet(ipv4(Tcp(), fragment=0x2000), 101),  # more fragments follow
-        packet(ipv4(Tcp(), fragment=185), 101),  # a later one
-        packet(ipv6(Tcp(**V6), extensions=(fragment,)), 101),  # type: ignore[arg-type]
-        packet(ipv4(Tcp(), fragment=0x4000), 101),  # don't fragment: an ordinary packet
-        packet(ipv4(Tcp(), fragment=185, protocol=17), 101),
-    ]
-
-    seen, weirds = see(link, batch(packets))
-
-    assert [(w.code, w.packet) for w in weirds] == [("IP_FRAGMENT", 1), ("IP_FRAGMENT", 2), ("IP_FRAGMENT", 3)]
-    assert (len(seen), dict(link.other)) == (1, {"UDP": 1})
-
-
 def test_what_is_not_tcp_is_counted_by_kind() -> None:
     link = Link()
     packets = [
@@ -177,22 +159,27 @@ def test_what_is_not_tcp_is_counted_by_kind() -> None:
         "ARP": 1,
         "LLDP": 1,
         "802.2": 1,
-        "ethertype 0x1234": 1,
+        "Ethernet: type 0x1234": 1,
         "UDP": 1,
         "ICMPv6": 1,
-        "PPP protocol 0xc021": 1,
+        "PPP: protocol 0xc021": 1,
         "address family 0": 1,
     }
 
 
-def test_an_unknown_link_type_is_told_once_and_counted() -> None:
+def test_what_is_not_read_is_told_at_the_end_with_its_number() -> None:
     link = Link()
+    wireguard = packet(ethernet_of(udp(51820, b"\4\0\0\0" + bytes(60))))
+    elsewhere = packet(ethernet_of(udp(4711, b"\1\0\0\0" + bytes(144))))
 
-    _, weirds = see(link, batch([packet(bytes(80), 147)] * 3))
+    _, weirds = see(link, batch([packet(bytes(80), 147), wireguard, wireguard, packet(bytes(80), 147), elsewhere, packet(bytes(80), 220)]))
 
-    assert [(w.code, w.detail) for w in weirds] == [("LINK_TYPE_UNKNOWN", "link type 147")]
-    assert dict(link.unread) == {"LINK_TYPE_UNKNOWN": 3}
-    assert [w.size for w in link.close()] == [160]
+    assert weirds == []
+    assert [(w.code, w.detail, w.first_packet, w.packet, w.times, w.size) for w in link.close()] == [
+        ("LINK_TYPE_UNKNOWN", "link type 147 (user-defined)", 1, 4, 2, 160),
+        ("ENVELOPE_UNREAD", "UDP: WireGuard", 2, 5, 3, 402),
+        ("LINK_TYPE_UNKNOWN", "link type 220 (USB)", None, 6, 1, 80),
+    ]
 
 
 def test_a_flood_of_bad_packets_is_told_one_by_one_up_to_a_limit() -> None:
