@@ -24,7 +24,7 @@ from tests.capture.files import Pcapng
 from tests.conformance.malformed import CATALOGUE as MALFORMED
 from tests.embedding import batch_of, exchange, request_frame, response_frame
 from tests.link.frames import Tcp as Segment
-from tests.link.frames import ethernet, ipv4, packet
+from tests.link.frames import ethernet, ipv4, packet, udp
 from tests.packets import Packet, Tcp, Wire, pcap
 from tests.shared import CAPTURES
 
@@ -266,7 +266,10 @@ MAKERS: Final[dict[str, Maker]] = {
     "LINK_TYPE_UNKNOWN": lambda bench: bench.frame(FRAME, NO_LINK_TYPE),
     "PACKET_TOO_SHORT": lambda bench: bench.frame(FRAME[:30]),
     "HEADER_INVALID": lambda bench: bench.frame(b"\x44" + ipv4(Segment())[1:], RAW_IP),
-    "IP_FRAGMENT": lambda bench: bench.frame(ipv4(Segment(), fragment=0x2000), RAW_IP),
+    "IP_FRAGMENT": lambda bench: bench.frame(ipv4(Segment(payload=bytes(4)), fragment=0x2000), RAW_IP),
+    "HEADERS_LIMIT": lambda bench: bench.frame(bytes(12) + b"\x81\0\0\5" * 100 + b"\x08\0" + ipv4(Segment())),
+    "ENVELOPE_UNREAD": lambda bench: bench.frame(udp(51820, b"\4\0\0\0" + bytes(60)), RAW_IP),
+    "NOT_TCP": lambda bench: bench.frame(ipv4(Segment(), protocol=1), RAW_IP),
     "ENDS_FORGOTTEN": many_pairs,
     "SNAP_LENGTH_CUT": lambda bench: bench.packets([replace(packet(FRAME[:-3]), wire_length=len(FRAME))]),
     "STREAM_GAP": bundled("tcp-var-missed.pcap"),

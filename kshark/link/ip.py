@@ -106,7 +106,7 @@ def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: i
         return other_protocol(datagram.protocol)
     size = end - offset
     if size <= 0 or (more and size % 8):
-        return Fault("HEADER_INVALID", f"an IP fragment of {size} bytes")
+        return Fault("HEADER_INVALID", f"an IP fragment of {size} bytes" + (", and more follow" if more else ""))
     if end > packet.wire_end:
         return Fault("PACKET_TOO_SHORT", f"{packet.wire_end - offset} bytes for an IP fragment of {size}")
     return Fragment(datagram, at, size, more, offset, max(0, min(size, packet.end - offset)))
