@@ -17,7 +17,7 @@ from kshark.link.ends import EndsTable
 from kshark.link.fragments import Fragments, Lost
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
-from kshark.link.packet import Fault, Fragment, Other, Segment
+from kshark.link.packet import Fault, Found, Fragment, Other, Segment
 from kshark.link.unread import Unread
 from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
 from kshark.ration import Ration
@@ -75,8 +75,11 @@ class Link:
         buffer = batch.buffer
         if len(left):
             one_by_one = _OneByOne(batch, clock)
-            for row in left.tolist():
-                weirds.extend(self._one(one_by_one, row))
+            for row, found in one_by_one.read(left):
+                if isinstance(found, Segment) and not found.short:
+                    one_by_one.found.append((row, found))
+                else:
+                    weirds.extend(self._one(one_by_one, row, found))
             parts.append(_columns(one_by_one.found))
             buffer = one_by_one.buffer
         columns = _in_order(parts)
@@ -124,10 +127,9 @@ class Link:
             at = int(batch.number[last]), int(batch.time_ns[last])
             self._kinds.add(kind, *at, len(rows), int(batch.length[rows].sum()), int(batch.number[first]))
 
-    def _one(self, rows: _OneByOne, row: int) -> Iterator[Weird]:
-        """Reads a packet by itself; what is wrong with it."""
+    def _one(self, rows: _OneByOne, row: int, found: Found) -> Iterator[Weird]:
+        """What a packet read by itself comes to; what is wrong with it."""
         batch = rows.batch
-        found = read_packet(batch.buffer, *rows.place(row))
         source, base = batch.buffer, 0
         for _ in range(FRAGMENTS_IN_FRAGMENTS):
             if not isinstance(found, Fragment):
@@ -199,10 +201,12 @@ class _OneByOne:
         #: Where the next packet put together begins.
         self.room = len(batch.buffer)
 
-    def place(self, row: int) -> tuple[int, int, int, int]:
-        """Offset, length, length on the wire, link type."""
+    def read(self, rows: Int64s) -> Iterator[tuple[int, Found]]:
+        """What is found in each."""
         batch = self.batch
-        return int(batch.offset[row]), int(batch.length[row]), int(batch.wire_length[row]), int(batch.link_type[row])
+        columns = (column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type))
+        for row, *place in zip(rows.tolist(), *columns, strict=True):
+            yield row, read_packet(batch.buffer, *place)
 
     def beside(self, payload: bytes) -> None:
         """Adds to the buffer."""

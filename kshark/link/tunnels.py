@@ -63,7 +63,7 @@ def udp(packet: Packet, position: int) -> Step | Found:
     ports = packet.uint16(position + 2), packet.uint16(position)
     position += 8
     for port in ports:
-        layer = _UDP_PORTS.get(port)
+        layer = UDP_TUNNELS.get(port)
         found = layer(packet, position) if layer is not None else None
         if found is not None and found != _UDP:
             return found
@@ -200,7 +200,7 @@ def _carries(ethertype: int) -> Layer:
     return layer
 
 
-_UDP_PORTS: Final[Mapping[int, Layer]] = {
+UDP_TUNNELS: Final[Mapping[int, Layer]] = {
     **dict.fromkeys(VXLAN_PORTS, _vxlan),
     1701: _l2tp,
     2152: _gtp_u,
@@ -223,4 +223,4 @@ TUNNELS: Final[Mapping[int, Layer]] = {
     143: _carries(ETHERNET),
 }
 #: Ports that a UDP packet may have of which more can be said than that it is one.
-TELLING_PORTS: Final = frozenset((*_UDP_PORTS, *_SEALED))
+TELLING_PORTS: Final = frozenset((*UDP_TUNNELS, *_SEALED))

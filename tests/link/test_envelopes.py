@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -13,14 +14,16 @@ from kshark.capture import open_captures
 from kshark.cli import main
 from kshark.link import Link
 from kshark.link.layers import read_packet
+from kshark.link.links import LINK_LAYERS
 from kshark.link.packet import Fault, Segment
 from kshark.link.ranges import together
+from kshark.link.tunnels import UDP_TUNNELS
 from kshark.model import Message, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.link.frames import LAYOUTS, MACS, Tcp, ethernet, ethernet_of, gre, gtp_u, ip, one, outer, packet, udp, vxlan
 from tests.packets import Packet, batch, pcap
 from tests.property.mangled import batches_of, packets_of
-from tests.shared import SHARED, shared
+from tests.shared import ROOT, SHARED, shared
 
 RAW = 101
 CLEAR = "as-recorded-ethernet"
@@ -223,3 +226,16 @@ def test_a_capture_of_one_packet_that_is_no_tcp_is_one_packet() -> None:
     link = Link(exact=False)
     link.feed(one(outer(1, bytes(40)), RAW))
     assert [(weird.code, weird.detail, weird.times) for weird in link.close()] == [("NOT_TCP", "ICMP", 1)]
+
+
+def test_every_link_type_that_is_read_is_documented() -> None:
+    text = (ROOT / "kshark" / "link" / "README.md").read_text()
+    table = text.split("| link type |")[1].split("\n\n")[0]
+    documented = [int(number) for row in table.splitlines() if row.startswith("| ") for number in row.split("|")[1].split(",")]
+    assert sorted(documented) == sorted(LINK_LAYERS)
+
+
+def test_every_port_of_a_tunnel_is_documented() -> None:
+    text = (ROOT / "kshark" / "link" / "README.md").read_text()
+    [row] = [line for line in text.splitlines() if line.startswith("| UDP |")]
+    assert {int(number) for number in re.findall(r"\d{4,5}", row)} == UDP_TUNNELS.keys()

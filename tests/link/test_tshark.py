@@ -11,7 +11,7 @@ import pytest
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import PacketBatch
-from tests.shared import shared
+from tests.shared import SHARED, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -33,8 +33,8 @@ QUICK = (
 Row = tuple[int, int, str, int, int, int, int]
 
 
-def by_tshark(path: Path) -> list[Row]:
-    command = ["tshark", "-r", str(path), "-Y", "tcp and not icmp", "-T", "fields"]
+def by_tshark(path: Path, *options: str) -> list[Row]:
+    command = ["tshark", "-r", str(path), "-Y", "tcp and not icmp", "-T", "fields", *options]
     lines = subprocess.run([*command, *(f"-e{field}" for field in FIELDS)], check=True, capture_output=True, text=True).stdout
     rows = []
     for number, time, ip, ipv6, port, seq, ack, flags, length in (line.split("\t") for line in lines.splitlines()):
@@ -71,4 +71,32 @@ def test_tshark_reads_the_same(name: str) -> None:
 @pytest.mark.slow
 def test_tshark_reads_the_same_from_every_capture() -> None:
     for path in sorted(shared("captures").glob("*/*.pcap*")):
-        assert by_kshark(path) == by_tshark(path), path.name
+        if path.parent.name != "encap":
+            assert by_kshark(path) == by_tshark(path), path.name
+
+
+#: Of these tshark 4.0 reads nothing, or not all; or, of one with a wrong header, more.
+BEYOND_TSHARK = (
+    "802-3-llc-snap",
+    "docsis-as-ethernet-143",
+    "esp-null-ipv4",
+    "ethernet-mpacket-274",
+    "ipoib-242",
+    "ipv4-total-shorter-than-the-frame",
+    "ipv6-payload-length-0-big-tcp-jumbo",
+    "ipv6-shim6-hip-mobility-ext",
+    "macsec-88e5-clear-integrity-only",
+    "mpls-pseudowire-ethernet-control-word",
+    "netanalyzer-240",
+    "qinq-9200",
+    "vxlan-port-8472-flannel-default",
+)
+QUICK_ENVELOPES = ("erspan-iii", "ipv6-fragments", "802-11-radiotap-127", "gtp-u")
+ENVELOPES = sorted(path.stem for path in SHARED.glob("captures/encap/*.pcap") if path.stem not in BEYOND_TSHARK)
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES])
+def test_tshark_reads_the_same_from_envelopes(name: str) -> None:
+    """Of the innermost headers: all but the address, which tshark does not say of which header it is."""
+    path = shared("captures", "encap", f"{name}.pcap")
+    assert [row[:2] + row[3:] for row in by_kshark(path)] == [row[:2] + row[3:] for row in by_tshark(path, "-E", "occurrence=l")]
