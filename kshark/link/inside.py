@@ -12,7 +12,7 @@ import numpy as np
 
 from kshark.link.packet import ETHERNET, IPV4, IPV6
 from kshark.link.rows import Rows, uint16
-from kshark.link.tunnels import ERSPAN, ERSPAN_III, GENEVE_PORT, TELLING_PORTS, VXLAN_PORTS, gre_size
+from kshark.link.tunnels import ERSPAN, ERSPAN_III, GENEVE_PORT, TELLING_PORTS, VXLAN_BEGINS, VXLAN_PORTS, gre_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +30,8 @@ _ETHERNET_HEADER: Final = 14
 #: By GRE flags: bytes of the header; 0 where it is not read here.
 _GRE_SIZES: Final = np.array([0 if flags & 0x4F else gre_size(flags << 8) for flags in range(256)], np.int64)
 _TELLING: Final = np.isin(np.arange(1 << 16), list(TELLING_PORTS))
-#: WireGuard's messages are told by their first word.
-_LARGEST_TYPE: Final = 4
+#: First words, little-endian, that tell WireGuard's messages and VXLAN on any port.
+_TELLING_WORDS: Final = (1, 2, 3, 4, int.from_bytes(VXLAN_BEGINS, "little"))
 
 
 class Inside(NamedTuple):
@@ -48,7 +48,7 @@ def inside_udp(view: Bytes, rows: Rows) -> Inside:
     source, target = uint16(view, rows.start), uint16(view, rows.start + 2)
     start = rows.start + _UDP_HEADER
     word = view[start].astype(np.int64) | (view[start + 1].astype(np.int64) | view[start + 2] | view[start + 3]) << 8
-    plain = ~_TELLING[source] & ~_TELLING[target] & ((word == 0) | (word > _LARGEST_TYPE))
+    plain = ~_TELLING[source] & ~_TELLING[target] & ~np.isin(word, _TELLING_WORDS) & (uint16(view, start + 2) != ETHERNET)
     room = rows.end - start >= _VXLAN_HEADER
     first = view[start]
     vxlan = np.isin(target, list(VXLAN_PORTS)) & room & (first & 8 != 0)

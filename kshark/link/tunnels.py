@@ -16,6 +16,8 @@ ERSPAN: Final = 0x88BE
 ERSPAN_III: Final = 0x22EB
 VXLAN_PORTS: Final = frozenset((4789, 8472))
 GENEVE_PORT: Final = 6081
+#: Flags of VXLAN, and the bits that are zero.
+VXLAN_BEGINS: Final = b"\x08\0\0\0"
 #: UDP ports of what is not read, and may hold TCP.
 _SEALED: Final = {
     500: "IKE",
@@ -23,7 +25,6 @@ _SEALED: Final = {
     3544: "Teredo",
     4500: "IPsec",
     51820: "WireGuard",
-    443: "QUIC",
     5246: "CAPWAP",
     5247: "CAPWAP",
 }
@@ -70,11 +71,27 @@ def udp(packet: Packet, position: int) -> Step | Found:
     for port in ports:
         if port in _SEALED:
             return sealed("UDP", _SEALED[port])
-    return sealed("UDP", "WireGuard") if _is_wireguard(packet, position) else _UDP
+    if _is_wireguard(packet, position):
+        return sealed("UDP", "WireGuard")
+    inner = _told_by_its_bytes(packet, position)
+    return _UDP if inner is None else Step(ETHERNET, inner)
 
 
 #: A datagram that is nothing known.
 _UDP: Final = Other("UDP")
+
+
+def _told_by_its_bytes(packet: Packet, position: int) -> int | None:
+    """Where Ethernet begins in VXLAN or Geneve on a port of somebody's own: unused bits, then a frame with a well-known type."""
+    if position + 8 > packet.end or packet.buffer[position + 7]:
+        return None
+    if packet.buffer.startswith(VXLAN_BEGINS, position):
+        inner = position + 8
+    elif packet.buffer[position] >> 6 == 0 and packet.uint16(position + 2) == ETHERNET:
+        inner = position + 8 + 4 * packet.buffer[position]
+    else:
+        return None
+    return inner if packet.is_ethernet(inner) else None
 
 
 def _is_wireguard(packet: Packet, position: int) -> bool:

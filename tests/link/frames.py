@@ -180,6 +180,8 @@ TUNNELS: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
 #: And for what is read one by one.
 UNCOMMON: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
     "vxlan, three times": (101, lambda tcp: vxlan(ethernet_of(vxlan(ethernet_of(vxlan(ethernet(tcp))))))),
+    "vxlan, own port": (101, lambda tcp: vxlan(ethernet(tcp), 7788)),
+    "geneve, own port": (101, lambda tcp: udp(7788, b"\2\0\x65\x58\0\0\x2a\0" + bytes(8) + ethernet(tcp))),
     "vxlan-gpe": (101, lambda tcp: udp(4790, b"\x0c\0\0" + (b"\1" if tcp.version == 4 else b"\2") + bytes(4) + ip(tcp))),
     "vxlan-gpe, nsh": (101, lambda tcp: udp(4790, b"\x0c\0\0\4" + bytes(4) + b"\0\2\1\3" + bytes(4) + ethernet(tcp))),
     "gre in udp": (101, lambda tcp: udp(4754, b"\0\0" + ethertype(tcp) + ip(tcp))),

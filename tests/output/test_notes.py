@@ -35,6 +35,37 @@ def test_connections_without_a_message_are_connections() -> None:
     assert told(closed(0, "kafka", 90), closed(1, "unknown", 0)) == [f"no Kafka messages: {held}"]
 
 
+def unread(kind: str, times: int, code: str = "ENVELOPE_UNREAD") -> Weird:
+    return Weird(code, "link", 9, 1, kind, size=10 * times, times=times)
+
+
+def test_a_capture_without_kafka_says_what_it_did_not_read() -> None:
+    assert told(unread("UDP: WireGuard", 210), unread("ARP", 3, "NOT_TCP"), unread("link type 147", 1, "LINK_TYPE_UNKNOWN"))[0] == (
+        "no Kafka messages: 210 UDP packets: WireGuard, 1 packet: link type 147, 3 packets: ARP, not read"
+    )
+    assert told(unread("UDP", 1, "NOT_TCP")) == ["no Kafka messages: 1 packet: UDP, not read"]
+    assert told(closed(1, "http", 20), unread("UDP", 9, "NOT_TCP"), unread("IP: ESP", 1_000))[0] == (
+        "no Kafka messages: 1 connection http (20 B), 1,000 IP packets: ESP, not read"
+    )
+
+
+def test_headers_that_contradict_themselves_may_have_been_connections() -> None:
+    assert told(Weird("HEADER_INVALID", "link", 4, 1))[0] == "no Kafka messages: no TCP connections that can be read"
+
+
+def test_beside_kafka_only_what_may_hold_more_of_it_is_told() -> None:
+    assert told(request("Metadata", 12), unread("UDP: WireGuard", 210), unread("UDP", 40, "NOT_TCP")) == [
+        "ENVELOPE_UNREAD ×210, 2.10 kB  Packets of a tunnel or layer that is not read: connections may be inside. "
+        "210 UDP packets: WireGuard"
+    ]
+
+
+def test_of_many_kinds_the_rest_is_one_number() -> None:
+    [line, _] = told(*(unread(f"IP: protocol {number}", 300 - number) for number in range(200, 212)))
+    assert line.count("IP packets") == 8
+    assert line.endswith("93 IP packets: protocol 207, 362 other packets, not read")
+
+
 def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
     assert told(
         request("Metadata", 12),

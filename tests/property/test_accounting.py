@@ -45,7 +45,7 @@ class Books:
     def unbalanced(self) -> dict[str, tuple[int, int]]:
         """What does not add up, with both sums; nothing, where all is well."""
         link = self.link
-        wrong = {"packets": (link.packets, link.tcp + link.other.total() + link.unread.total())}
+        wrong = {"packets": (link.packets, link.tcp + link.fragments + link.other.total() + link.unread.total())}
         for flow in self.flows:
             carried = sum(flow.stream_bytes)
             if flow.service == "kafka":
