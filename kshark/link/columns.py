@@ -14,9 +14,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.link.inside import inside_gre, inside_udp
-from kshark.link.ip import GRE, PROTOCOLS, TCP, UDP
+from kshark.link.ip import GRE, PROTOCOLS, UDP
 from kshark.link.links import FAMILIES
-from kshark.link.packet import IPV4, IPV6
+from kshark.link.packet import IPV4, IPV6, TCP
 from kshark.link.rows import Rows, uint16
 from kshark.link.shims import VLAN_TAGS
 from kshark.model import PacketBatch

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.link.packet import IPV4, IPV6, Datagram, Fault, Found, Fragment, Other, Packet, Segment, Step, sealed
-from kshark.link.tunnels import TUNNELS, esp_null_end
+from kshark.link.esp import in_clear
+from kshark.link.packet import IPV4, IPV6, TCP, Datagram, Fault, Found, Fragment, Other, Packet, Segment, Step, sealed
+from kshark.link.tunnels import TUNNELS
 
-TCP: Final = 6
 UDP: Final = 17
 GRE: Final = 47
 FRAGMENT: Final = 44
@@ -87,8 +87,8 @@ def carried(packet: Packet, protocol: int, position: int, end: int, addresses: b
     if protocol == TCP:
         return _tcp(packet, position, end, addresses, version)
     packet.narrow(end)
-    if protocol == ESP and (stop := esp_null_end(packet, position)) is not None:
-        return _tcp(packet, position + 8, stop, addresses, version)
+    if protocol == ESP and (inner := in_clear(packet, position)) is not None and inner.protocol == TCP:
+        return _tcp(packet, inner.begin, inner.end, addresses, version)
     layer = TUNNELS.get(protocol)
     return layer(packet, position) if layer is not None else other_protocol(protocol)
 

@@ -13,6 +13,8 @@ ETHERNET: Final = 0x6558
 PPP: Final = 0x880B
 MPLS: Final = 0x8847
 NSH: Final = 0x894F
+#: An IP protocol number.
+TCP: Final = 6
 #: No ethertypes: IP whose version tells which, and an 802.2 header.
 ANY_IP: Final = 0x10000
 LLC: Final = 0x10001
@@ -118,16 +120,22 @@ class Packet:
     def uint32(self, position: int) -> int:
         return int.from_bytes(self.buffer[position : position + 4], "big")
 
-    def is_ip(self, position: int) -> bool:
-        """Whether an IP header stands there that fits into the packet, where something else might."""
+    def ip_size(self, position: int) -> int | None:
+        """What an IP header there says how long its packet is; None if there is none."""
         if position + 40 > self.end:
-            return False
+            return None
         match self.buffer[position] >> 4:
             case 4:
-                return self.buffer[position] & 15 >= 5 and 20 <= self.uint16(position + 2) <= self.wire_end - position
+                total = self.uint16(position + 2)
+                return total if self.buffer[position] & 15 >= 5 and total >= 20 else None
             case 6:
-                return 40 + self.uint16(position + 4) <= self.wire_end - position
-        return False
+                return 40 + self.uint16(position + 4)
+        return None
+
+    def is_ip(self, position: int) -> bool:
+        """Whether an IP header stands there that fits into the packet, where something else might."""
+        size = self.ip_size(position)
+        return size is not None and size <= self.wire_end - position
 
     def is_ethernet(self, position: int) -> bool:
         """Whether an Ethernet header with a well-known ethertype stands there."""

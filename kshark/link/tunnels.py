@@ -2,7 +2,7 @@
 
 Sources: RFC 2784, 2890 and 2637 (GRE), RFC 7637 (NVGRE), draft-foschiano-erspan (ERSPAN), RFC 7348 (VXLAN),
 draft-ietf-nvo3-vxlan-gpe, RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), RFC 2661 (L2TP), RFC 8086 (GRE in UDP), RFC 7510 (MPLS in UDP),
-RFC 3378 (EtherIP), RFC 4303 and 5879 (ESP, and how to tell that it is not encrypted), RFC 3948 (ESP in UDP), wireguard.com/protocol.
+RFC 3378 (EtherIP), RFC 3948 (ESP in UDP), wireguard.com/protocol.
 """
 
 from __future__ import annotations
@@ -10,7 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kshark.link.packet import ANY_IP, ETHERNET, IPV4, IPV6, MPLS, NEXT_PROTOCOLS, PPP, Fault, Found, Layer, Other, Packet, Step, sealed
+from kshark.link.esp import in_clear
+from kshark.link.packet import (
+    ANY_IP,
+    ETHERNET,
+    IPV4,
+    IPV6,
+    MPLS,
+    NEXT_PROTOCOLS,
+    PPP,
+    TCP,
+    Fault,
+    Found,
+    Layer,
+    Other,
+    Packet,
+    Step,
+    sealed,
+)
 
 ERSPAN: Final = 0x88BE
 ERSPAN_III: Final = 0x22EB
@@ -19,20 +36,10 @@ GENEVE_PORT: Final = 6081
 #: Flags of VXLAN, and the bits that are zero.
 VXLAN_BEGINS: Final = b"\x08\0\0\0"
 #: UDP ports of what is not read, and may hold TCP.
-_SEALED: Final = {
-    500: "IKE",
-    1194: "OpenVPN",
-    3544: "Teredo",
-    4500: "IPsec",
-    51820: "WireGuard",
-    5246: "CAPWAP",
-    5247: "CAPWAP",
-}
+_SEALED: Final = {1194: "OpenVPN", 3544: "Teredo", 5246: "CAPWAP", 5247: "CAPWAP", 51820: "WireGuard"}
 #: By WireGuard's message type, the size of such a message; data has 32 bytes or more, in units of 16.
 _WIREGUARD: Final = {1: 148, 2: 92, 3: 64}
 _WIREGUARD_DATA: Final = 4
-#: Bytes of the integrity check value behind an ESP packet, by how common they are (RFC 4303, section 3.2; RFC 5879, section 8).
-_ICV_SIZES: Final = (12, 16, 24, 32, 8, 0)
 
 
 def gre(packet: Packet, position: int) -> Step | Found:
@@ -177,30 +184,13 @@ def _esp_in_udp(packet: Packet, position: int) -> Step | Found:
 
 
 def esp(packet: Packet, position: int) -> Step | Found:
-    """ESP in tunnel mode without encryption is IP behind eight bytes; transport mode is kshark.link.ip's, which has the addresses."""
+    """In tunnel mode; a TCP segment in transport mode is kshark.link.ip's, which has the addresses."""
     packet.need(position, 8, "an ESP header")
-    return Step(ANY_IP, position + 8) if packet.is_ip(position + 8) else sealed("IP", "ESP")
-
-
-def esp_null_end(packet: Packet, position: int) -> int | None:
-    """Where the TCP segment in an ESP packet ends that is not encrypted; None where it does not look like one."""
-    begin = position + 8
-    if packet.end < packet.wire_end or begin + 20 > packet.end or not _is_tcp(packet, begin):
-        return None
-    for size in _ICV_SIZES:
-        trailer = packet.end - size - 2
-        end = trailer - packet.buffer[trailer]
-        padding = packet.buffer[end:trailer]
-        if end >= begin + 20 and packet.buffer[trailer + 1] == 6 and padding == bytes(range(1, len(padding) + 1)):
-            return end
-    return None
-
-
-def _is_tcp(packet: Packet, position: int) -> bool:
-    """What TCP headers have in common, but encrypted bytes have once in many millions: unused bits and an unused urgent pointer."""
-    size, flags = packet.buffer[position + 12], packet.buffer[position + 13]
-    urgent = packet.uint16(position + 18)
-    return size >> 4 >= 5 and size & 15 <= 1 and (flags & 0x20 != 0 or urgent == 0) and flags & 0x17 != 0 and flags & 6 != 6
+    inner = in_clear(packet, position)
+    if inner is None or inner.protocol == TCP:
+        return sealed("IP", "ESP")
+    packet.narrow(inner.end)
+    return Step(ANY_IP, inner.begin)
 
 
 def _ether_ip(packet: Packet, position: int) -> Step | Found:

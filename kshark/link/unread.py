@@ -32,10 +32,12 @@ class Unread:
     _kinds: dict[Other, _Kind] = field(default_factory=dict)
 
     def add(self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None) -> None:
-        """So many packets, the last of which was `packet`."""
+        """So many packets, the last of which was `packet`; those of one batch come in no order."""
         if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
             other = _FURTHER
-        kind = self._kinds.setdefault(other, _Kind(0, 0, packet if first_packet is None else first_packet, 0, 0))
+        first = packet if first_packet is None else first_packet
+        kind = self._kinds.setdefault(other, _Kind(0, 0, first, 0, 0))
+        kind.first_packet = min(kind.first_packet, first)
         kind.packet, kind.time_ns = max((kind.packet, kind.time_ns), (packet, time_ns))
         kind.times += times
         kind.size += size

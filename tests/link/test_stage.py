@@ -182,6 +182,13 @@ def test_what_is_not_read_is_told_at_the_end_with_its_number() -> None:
     ]
 
 
+def test_the_first_packet_of_a_kind_is_told_however_it_was_read() -> None:
+    """VXLAN's port without its flag is read by itself, other UDP with all of its batch."""
+    link = Link()
+    see(link, batch([packet(ethernet_of(udp(port, bytes(60)))) for port in (4789, 9)]))
+    assert [(w.code, w.first_packet, w.packet, w.times) for w in link.close()] == [("NOT_TCP", 1, 2, 2)]
+
+
 def test_a_flood_of_bad_packets_is_told_one_by_one_up_to_a_limit() -> None:
     link = Link()
     short = [packet(bytes(10))] * (WEIRDS_PER_FLOW + 50)
