@@ -6,7 +6,6 @@ Sources: RFC 791, section 3.2; RFC 8200, section 4.5; RFC 5722 (fragments that o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
@@ -35,18 +34,19 @@ class Whole(NamedTuple):
     size: int
 
 
-@dataclass(slots=True)
 class _Pieces:
-    """By place in the packet, a piece's size and what was captured of it; `end` is known from the last piece."""
+    """By place in the packet, a piece's size and what was captured of it; `end` is known from the last piece.
 
-    since_ns: int
-    number: int = 0
-    time_ns: int = 0
-    held: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    size: int = 0
-    end: int | None = None
-    #: Counts of exactly the same pieces again.
-    copies: int = 0
+    `copies` counts exactly the same pieces again, `number` and `time_ns` are of the last fragment that came.
+    """
+
+    __slots__ = ("copies", "end", "held", "number", "since_ns", "size", "time_ns")
+
+    def __init__(self, since_ns: int) -> None:
+        self.since_ns = since_ns
+        self.number = self.time_ns = self.size = self.copies = 0
+        self.held: dict[int, tuple[int, bytes]] = {}
+        self.end: int | None = None
 
     def lost(self, why: str) -> Lost:
         return Lost(len(self.held) + self.copies, self.size, self.number, self.time_ns, why)

@@ -29,7 +29,8 @@ _ENOUGH: Final = 40
 _ETHERNET_HEADER: Final = 14
 #: By GRE flags: bytes of the header; 0 where it is not read here.
 _GRE_SIZES: Final = np.array([0 if flags & 0x4F else gre_size(flags << 8) for flags in range(256)], np.int64)
-_TELLING: Final = np.isin(np.arange(1 << 16), list(TELLING_PORTS))
+_TELLING: Final = np.zeros(1 << 16, bool)
+_TELLING[list(TELLING_PORTS)] = True
 #: First words, little-endian, that tell WireGuard's messages and VXLAN on any port.
 _TELLING_WORDS: Final = (1, 2, 3, 4, int.from_bytes(VXLAN_BEGINS, "little"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from kshark.limits import PACKET_KINDS
@@ -16,27 +15,28 @@ _CODES: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN", "NOT_TCP")
 _FURTHER: Final = Other("further kinds", "ENVELOPE_UNREAD")
 
 
-@dataclass(slots=True)
 class _Kind:
-    packet: int
-    time_ns: int
-    first_packet: int
-    times: int
-    size: int
+    """The last packet and its time, the first one, how many, how many bytes."""
+
+    __slots__ = ("first_packet", "packet", "size", "time_ns", "times")
+
+    def __init__(self, first_packet: int) -> None:
+        self.first_packet = first_packet
+        self.packet = self.time_ns = self.times = self.size = 0
 
 
-@dataclass
 class Unread:
     """By kind."""
 
-    _kinds: dict[Other, _Kind] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._kinds: dict[Other, _Kind] = {}
 
     def add(self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None) -> None:
         """So many packets, the last of which was `packet`; those of one batch come in no order."""
         if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
             other = _FURTHER
         first = packet if first_packet is None else first_packet
-        kind = self._kinds.setdefault(other, _Kind(0, 0, first, 0, 0))
+        kind = self._kinds.setdefault(other, _Kind(first))
         kind.first_packet = min(kind.first_packet, first)
         kind.packet, kind.time_ns = max((kind.packet, kind.time_ns), (packet, time_ns))
         kind.times += times
