@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 Severity = Literal["chat", "note", "warn", "error"]
 Blame = Literal["client", "broker", "network", "capture", "unknown"]
-Group = Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records"]
+Group = Literal["capture", "link", "reassembly", "tls", "framing", "exchange", "codec", "records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ _STREAM: Final = (
     _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the first one; the first was kept.", "RFC 9293"),
     _weird("DUPLICATE_PACKETS", "reassembly", "note", "capture", "Connections that were captured twice: packets with what their connection had carried before were left out."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten."),
+    _weird("TLS_UNREAD", "tls", "note", "capture", "TLS that was not decrypted: a key log file (--tls-keys) or the capture's own secrets (pcapng) do that.", "RFC 9850"),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped."),
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port."),
     _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative or beyond the limit.", "Kafka: NetworkReceive"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kshark.analysis import Analyzer, Told, in_packet_order
 from kshark.capture import open_captures
+from kshark.capture.keys import key_log
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import JUDGED, Engine, Options
@@ -25,21 +27,33 @@ def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[T
     yield [], [*analyzer.close(), *analyzer.listed()]
 
 
-def read(*paths: str | Path, records: bool = True, payload: bool = True, dissectors: Iterable[str | Path] = ()) -> Iterator[Message]:
+def read(
+    *paths: str | Path,
+    records: bool = True,
+    payload: bool = True,
+    dissectors: Iterable[str | Path] = (),
+    tls_keys: str | Path | None = None,
+) -> Iterator[Message]:
     """Messages of the captures, in the order in which they end; `body` is a dict of plain values, with what bytes hold beside them.
 
     `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values; `dissectors` are files with
-    APIs of one's own. Raises kshark.UnreadableInput for what is no capture, SchemaError for a file that is no dissector.
+    APIs of one's own, `tls_keys` is a key log file with which TLS is decrypted. Raises kshark.UnreadableInput for what is no capture,
+    UsageError for what is no key log, SchemaError for a file that is no dissector.
     """
-    for page in pages(paths, Options(records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True)):
+    own = tuple(map(Path, dissectors))
+    for page in pages(paths, Options(records=records, payload=payload, dissectors=own, embedded=True, tls_keys=_secrets(tls_keys))):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
                 yield event
 
 
-def check(*paths: str | Path) -> Iterator[Finding]:
-    """Findings of the rule catalogue, sorted by packet. Raises kshark.UnreadableInput for what is no capture."""
+def _secrets(path: str | Path | None) -> bytes:
+    return b"" if path is None else key_log(path)
+
+
+def check(*paths: str | Path, tls_keys: str | Path | None = None) -> Iterator[Finding]:
+    """Findings of the rule catalogue, sorted by packet; `tls_keys` as for `read`. Raises kshark.UnreadableInput for what is no capture."""
     analyzer = Analyzer()
-    found = [finding for page in pages(paths, JUDGED) for finding in analyzer.page(page)]
+    found = [finding for page in pages(paths, replace(JUDGED, tls_keys=_secrets(tls_keys))) for finding in analyzer.page(page)]
     yield from in_packet_order([*found, *analyzer.close()])

@@ -35,6 +35,22 @@ LATE_BYTES: Final = 32 << 20
 REORDER_SEGMENTS: Final = 64
 #: It is also given up so many nanoseconds after that acknowledgement.
 REORDER_NS: Final = 1_000_000_000
+#: Connections whose TLS secrets are remembered, 500 bytes each; of more the first ones are forgotten.
+TLS_KEYS: Final = 100_000
+#: Bytes of secrets that one pcapng file may bring before a packet.
+TLS_SECRETS_BYTES: Final = 32 << 20
+#: The longest ClientHello and ServerHello.
+TLS_HELLO_BYTES: Final = 64 << 10
+#: Bytes of a TLS connection that wait for its handshake to be known, or for the rest of a record; and of all connections together.
+TLS_WAITING_BYTES: Final = 256 << 10
+TLS_HELD_BYTES: Final = 32 << 20
+#: Records of 0-RTT data that are passed over where they cannot be decrypted.
+TLS_EARLY_RECORDS: Final = 1_000
+#: Behind a hole: so many records may have been lost in it, and with keys that come next so many; how often one direction is tried in all,
+#: to which each record that is opened adds one.
+TLS_LOST_RECORDS: Final = 4_096
+TLS_FIRST_RECORDS: Final = 64
+TLS_TRIES: Final = 20_000
 #: `socket.request.max.bytes` of a broker by default: the longest request frame. Kafka: SocketServerConfigs.
 REQUEST_BYTES: Final = 100 << 20
 #: The longest frame that is collected at all; `fetch.max.bytes` is soft, one large batch may exceed it.

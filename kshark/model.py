@@ -36,6 +36,8 @@ class PacketBatch:
     offset: Int64s
     length: Int64s
     wire_length: Int64s
+    #: Lines of a TLS key log that the capture itself has before these packets.
+    secrets: bytes = field(default=b"", repr=False)
 
 
 class Ends(NamedTuple):
@@ -102,6 +104,21 @@ ACK: Final = 16
 
 
 @dataclass(slots=True, eq=False)
+class Tls:
+    """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were not decrypted."""
+
+    client: Side
+    #: As the client asks for it (SNI).
+    server_name: str | None = None
+    #: "TLS 1.3"; empty as long as it is not agreed on.
+    version: str = ""
+    content: list[int] = field(default_factory=lambda: [0, 0])
+    unread: list[int] = field(default_factory=lambda: [0, 0])
+    #: Why something was not decrypted; empty where all was.
+    why: str = ""
+
+
+@dataclass(slots=True, eq=False)
 class Flow:
     """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow."""
 
@@ -124,6 +141,8 @@ class Flow:
     begun: list[bool] = field(default_factory=lambda: [False, False])
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
     stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    #: Of a connection that begins with TLS.
+    tls: Tls | None = None
 
     @property
     def client(self) -> str:
@@ -173,7 +192,8 @@ class HalfClosed:
 @dataclass(slots=True, eq=False)
 class Gap:
     """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole) and `last_packet`
-    (the first one after it). `packet` is its place in the time line, `size` -1 if unknown.
+    (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS is decrypted, bytes that were not
+    are missing too.
     """
 
     flow: Flow
@@ -183,7 +203,7 @@ class Gap:
     first_packet: int
     last_packet: int
     size: int
-    reason: Literal["missing", "snapped", "buffer_full", "at_close"]
+    reason: Literal["missing", "snapped", "buffer_full", "at_close", "undecrypted"]
 
 
 @dataclass(slots=True, eq=False)
@@ -295,7 +315,7 @@ class Weird(msgspec.Struct, gc=False):
     """
 
     code: str
-    stage: Literal["capture", "link", "reassembly", "framing", "exchange", "codec", "records"]
+    stage: Literal["capture", "link", "reassembly", "tls", "framing", "exchange", "codec", "records"]
     packet: int
     time_ns: int
     detail: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from kshark.model import EndsOf, Event, Flow, Moment, PacketBatch, Segments, Wei
 from kshark.reassembly import Copies
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
+from kshark.tls import KeyLog
 
 if TYPE_CHECKING:
     from kshark.embedded import Embedding
@@ -29,7 +30,8 @@ class Options:
     `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of records, or only
     their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
     bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
-    consumers that show bodies. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `exact`: no stage takes its fast path;
+    the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -38,6 +40,7 @@ class Options:
     kafka_ports: frozenset[int] = frozenset()
     dissectors: tuple[Path, ...] = ()
     embedded: bool = False
+    tls_keys: bytes = field(default=b"", repr=False)
     exact: bool = False
 
 
@@ -50,7 +53,7 @@ class Front:
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
-        self.framing = Framing(registry.knows, options.kafka_ports, exact=options.exact)
+        self.framing = Framing(registry.knows, options.kafka_ports, options.tls_keys, exact=options.exact)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -62,6 +65,8 @@ class Front:
         if isinstance(item, Weird):
             self.framing.tell([item])
             return []
+        if item.secrets:
+            self.framing.tls_keys.add(item.secrets)
         segments, weirds = self.link.feed(item)
         self.framing.tell(weirds)
         return [*self.framing.feed(segments, self.link.ends)]
@@ -147,7 +152,7 @@ class Share:
     def __init__(self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        self._framing = Framing(registry.knows, asked.kafka_ports, exact=asked.exact, asking=True)
+        self._framing = Framing(registry.knows, asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True)
         self._back = Back(asked, registry, asking=True)
         known = [*told]
         self._framing.brokers.told(known)
@@ -161,6 +166,11 @@ class Share:
     def close(self, end: Moment) -> Iterator[list[Event]]:
         """The capture ends there."""
         return self._back.feed(self._framing.close(end, whole=False))
+
+    @property
+    def tls_keys(self) -> KeyLog:
+        """The secrets with which TLS is decrypted, to which a capture may add some."""
+        return self._framing.tls_keys
 
     @property
     def copies(self) -> Copies:

@@ -6,12 +6,14 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, close_to
+from kshark.cli.tls import add_tls_keys, said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from spark_analysis.class_archive import java_options
 from spark_analysis.progress import shown
@@ -84,6 +86,7 @@ def _parser(command: str) -> Parser:
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
     parser.add_argument("--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's, as spark-submit takes it")
+    add_tls_keys(parser)
     parser.add_argument("-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only")
     if command == "export":
         from kshark.cli.export import add_folder
@@ -152,7 +155,7 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     from kshark.cli.check import asks_for_coverage
 
     coverage = asks_for_coverage(args)
-    folder = _tables(args.paths)
+    folder = _tables(args)
     if folder is not None:
         from kshark.output.manifest import whole_captures
         from spark_analysis.check import check
@@ -166,10 +169,10 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     from kshark.pipeline import JUDGED
     from spark_analysis.captures import checked
 
-    captures = _captures(args)
+    captures, options = _captures(args), replace(JUDGED, tls_keys=args.tls_keys)
     spark = _session(args)
     with shown(spark):
-        found = checked(spark, [[absolute(file) for file in files] for files in captures], JUDGED, coverage=coverage)
+        found = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
@@ -183,13 +186,14 @@ def _export(args: Namespace) -> int:
     from kshark.pipeline import Options
     from spark_analysis.export import run
 
-    if _tables(args.paths) is not None:
+    if _tables(args) is not None:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
     captures = [[absolute(file) for file in files] for files in _captures(args)]
-    with folder_of(args, {"records": True} if args.records else {}) as export:
+    said = {"records": args.records, "tls_keys": said_of_keys(args)}
+    with folder_of(args, {name: value for name, value in said.items() if value}) as export:
         spark = _session(args)
         with shown(spark):
-            made = run(spark, export, captures, Options(records=args.records or "headers", embedded=True))
+            made = run(spark, export, captures, Options(records=args.records or "headers", embedded=True, tls_keys=args.tls_keys))
     for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
         tell(notes, name if len(captures) > 1 else "the capture")
     return close(export, args, "kshark-spark")
@@ -204,7 +208,7 @@ def _report(args: Namespace) -> int:
     from kshark.tables.captures import capture_names
 
     args.dissectors = []
-    target, folder = usable(args), _tables(args.paths)
+    target, folder = usable(args), _tables(args)
     if folder is not None:
         captures = {one.name: [file.file for file in one.files] for one in whole_captures(folder).captures}
     else:
@@ -243,18 +247,21 @@ def _prepare(_: Namespace) -> int:
 # -- paths
 
 
-def _tables(paths: Sequence[str]) -> Path | None:
+def _tables(args: Namespace) -> Path | None:
     """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
     from kshark.capture.files import is_folder
     from kshark.capture.paths import inside, is_remote, named
     from kshark.output.manifest import is_tables
 
+    paths: Sequence[str] = args.paths
     for path in filter(is_remote, map(named, paths)):
         if is_folder(inside(str(path), "exchanges")):
             raise UsageError(f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it")
     folders = [Path(path) for path in paths if is_tables(Path(path))]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
+    if folders and args.tls_keys:
+        raise UsageError(f"{folders[0]} is a folder of tables; --tls-keys is for the export that makes them")
     return folders[0] if folders else None
 
 

@@ -42,7 +42,7 @@ from kshark.tables.captures import capture_names
 #: A task reads captures of so many bytes, or one that is larger.
 TASK_BYTES: Final = 64 << 20
 #: Options that take a word of `kshark export` each, those that take several, and those that are true or false.
-_ONE: Final = {"since": "--since", "until": "--until"}
+_ONE: Final = {"since": "--since", "until": "--until", "tls_keys": "--tls-keys"}
 _SEVERAL: Final = {"dissector": "--dissector"}
 _SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload"}
 _OTHERS: Final = ("path", "paths", "table", "decode_as")

@@ -9,6 +9,7 @@ import pickle
 from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import compress, groupby
 from operator import add, itemgetter
@@ -26,7 +27,7 @@ from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
 from kshark.facts import Fact, Question
 from kshark.model import Event, Opened
 from kshark.output.parquet_findings import FindingRows
-from kshark.pipeline import Engine
+from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
@@ -59,10 +60,12 @@ def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]]
     cores = cores_of(spark)
     large = dict(compress(places.items(), are_shared_out([*places.values()], cores, sizes)))
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
-    known = asked(args)
-    made = results(spark, tasks, lambda task: [(name, _part(name, captures[name], files, known)) for name, files in task], len(tasks))
+    known, options = asked(args), replace(OPTIONS, tls_keys=args.tls_keys)
+    made = results(
+        spark, tasks, lambda task: [(name, _part(name, captures[name], files, known, options)) for name, files in task], len(tasks)
+    )
     found = {name: part for parts in read_all(made) for name, part in parts}
-    apart = read_all(analysed(spark, [*large.values()], OPTIONS, sizes, partial(_Share, [*large]), partial(_Bucket, [*large])))
+    apart = read_all(analysed(spark, [*large.values()], options, sizes, partial(_Share, [*large]), partial(_Bucket, [*large])))
     found |= {name: _joined(name, captures[name], one, known) for name, one in zip(large, apart, strict=True)}
     return [found[name] for name in captures]
 
@@ -100,10 +103,10 @@ def asked(args: Namespace) -> Namespace:
 # -- in a task
 
 
-def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace) -> Part:
+def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
     """`places` is where a worker finds the files, whatever its folder."""
     reporting, captures = Reporting(name, args), Captures(places)
-    for page in Engine(OPTIONS).pages(captures):
+    for page in Engine(options).pages(captures):
         reporting.page(page)
     captures.numbering.names = files
     return reporting.close(files, captures.numbering.locate if len(files) > 1 else None)

@@ -43,6 +43,8 @@ _PIECE: Final = pa.schema(
     [("share", pa.int32()), ("place", pa.int64()), ("segments", pa.int32()), ("columns", pa.binary()), ("payload", pa.binary())]
 )
 _SAID: Final = -1
+#: The same for secrets of TLS that a range's packets bring: every share has to know them.
+_SECRETS: Final = -2
 #: Exchanges of a bucket (kshark.parallel.sorting.Packed), or with bucket TOLD what the driver is told, pickled.
 _EXCHANGES: Final = "share int, bucket int, since bigint, data binary"
 _EXCHANGE: Final = pa.schema([("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
@@ -193,6 +195,9 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
             if isinstance(item, Weird):
                 said.read.append(item)
                 continue
+            if item.secrets:
+                yield from ((plan.share + share, place, _SECRETS, item.secrets, b"") for share in range(plan.shares))
+                place += 1
             segments, weirds = link.feed(item)
             said.linked.extend(weirds)
             if segments is not None:
@@ -243,6 +248,8 @@ def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options
     for _, _, segments, columns, payload in rows:
         if segments == _SAID:
             yield share, _TOLD, 0, columns
+        elif segments == _SECRETS:
+            yield from packed(decoding.learn(columns))
         else:
             yield from packed(decoding.feed(Piece(segments, columns, payload)))
     yield from packed(decoding.close(plan.end))

@@ -138,7 +138,7 @@ class RotatedReader(DataSourceStreamReader):
         if begin:
             engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
             return engine, analyzer, rows
-        options = replace(options_of(self._args, self._table), kafka_ports=ports(self._args))
+        options = replace(options_of(self._args, self._table), kafka_ports=ports(self._args), tls_keys=self._args.tls_keys)
         return (
             Engine(options, apis),
             Analyzer(sessions=True, steps=True),

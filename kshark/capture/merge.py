@@ -91,7 +91,9 @@ class Lane:
             return None
         rows = slice(start, end)
         steps = np.diff(self.batch.number[rows], prepend=self._frames[start - 1] if start else self._frame_before)
-        return Part(self, chosen(self.batch, rows), self.keys[rows], steps)
+        batch = chosen(self.batch, rows)
+        batch.secrets = b"" if start else self.batch.secrets
+        return Part(self, batch, self.keys[rows], steps)
 
     def give(self, numbers: Int64s) -> None:
         """Notes the numbers under which the next rows went out."""
@@ -163,8 +165,8 @@ def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering
     for part, given in zip(parts, np.split(back, np.cumsum([len(part.keys) for part in parts])[:-1]), strict=True):
         part.lane.give(given)
     joined = _joined([part.batch for part in parts])
-    columns = (getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length"))
-    return PacketBatch(joined.buffer, numbers, *columns)
+    columns = {name: getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")}
+    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts))
 
 
 def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:

@@ -17,7 +17,7 @@ from kshark.capture.carry import Carry
 from kshark.capture.interfaces import Interface, described, dropped
 from kshark.capture.standing import START, Standing
 from kshark.errors import Damaged
-from kshark.limits import BLOCK_BYTES, INTERFACES
+from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
 from kshark.ration import Ration
 
@@ -28,13 +28,17 @@ ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 SECTION_HEADER: Final = 0x0A0D0D0A
 INTERFACE_DESCRIPTION: Final = 1
 INTERFACE_STATISTICS: Final = 5
+DECRYPTION_SECRETS: Final = 10
 
 OTHER_PACKETS: Final = frozenset((SIMPLE_PACKET, PACKET))
-READ_BLOCKS: Final = frozenset((SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS))
+READ_BLOCKS: Final = frozenset((SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
 
 SMALLEST_BLOCK: Final = 12
 SMALLEST_DESCRIPTION: Final = 20
 SMALLEST_STATISTICS: Final = 24
+SMALLEST_SECRETS: Final = 20
+#: The secrets type of a TLS key log.
+TLS_KEY_LOG: Final = 0x544C534B
 
 
 class Section(NamedTuple):
@@ -47,10 +51,10 @@ class Section(NamedTuple):
 class PcapngReader:
     """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
 
-    Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Blocks that hold no packet
-    and describe no interface are skipped, secrets too. Reading stops at a block whose two lengths disagree; the bytes after it are
-    counted and reported at the end. Raises Damaged when no section begins. `begin`: where another reader stood that had nothing
-    to say, to read on from there.
+    Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Secrets of TLS go with the batch
+    that follows them; blocks that hold no packet and describe no interface are skipped. Reading stops at a block whose two lengths
+    disagree; the bytes after it are counted and reported at the end. Raises Damaged when no section begins. `begin`: where another reader
+    stood that had nothing to say, to read on from there.
     """
 
     def __init__(self, begin: Standing[Section] = START) -> None:
@@ -59,6 +63,7 @@ class PcapngReader:
         self._order = "" if section is None else section.order
         self._interfaces = [] if section is None else list(map(replace, section.interfaces))
         self._unread: int | None = None
+        self._secrets = b""
         self._ration = Ration()
 
     @property
@@ -117,6 +122,7 @@ class PcapngReader:
             self._number += blocks.sound
             if len(batch.number):
                 self._time_ns = int(batch.time_ns[-1])
+                batch.secrets, self._secrets = self._secrets, b""
                 yield batch
             for fault in faults:
                 yield from self._ration.take(fault)
@@ -151,6 +157,8 @@ class PcapngReader:
             yield from self._describe(joined, position, size)
         elif kind == INTERFACE_STATISTICS:
             yield from self._count_drops(joined, position, size)
+        elif kind == DECRYPTION_SECRETS:
+            yield from self._keep_secrets(joined, position, size)
 
     def _describe(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         if len(self._interfaces) == INTERFACES:
@@ -171,6 +179,16 @@ class PcapngReader:
         if more > 0:
             self._interfaces[at].dropped = total
             yield from self._ration.take(self._weird("PACKETS_DROPPED", f"{more} packets dropped on interface {at}"))
+
+    def _keep_secrets(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
+        length = struct.unpack_from(self._order + "I", joined, position + 12)[0] if size >= SMALLEST_SECRETS else size
+        if length > size - SMALLEST_SECRETS:
+            yield from self._ration.take(self._weird("BLOCK_INVALID", f"secrets that do not fit into their block of {size} bytes", size))
+        elif struct.unpack_from(self._order + "I", joined, position + 8)[0] == TLS_KEY_LOG:
+            if len(self._secrets) + length > TLS_SECRETS_BYTES:
+                yield from self._ration.take(self._weird("BLOCK_INVALID", "more secrets than are kept; these were skipped", size))
+            else:
+                self._secrets += joined[position + 16 : position + 16 + length] + b"\n"
 
     def _stop(self, joined: bytes, position: int) -> Weird:
         self._unread = len(joined) - position

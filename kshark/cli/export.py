@@ -12,6 +12,7 @@ from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.tls import said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.units import counted
@@ -111,6 +112,7 @@ def options_of(args: Namespace) -> dict[str, Any]:
         "no_payload": not args.payload,
         "decode_as": args.decode_as,
         "dissectors": args.dissectors,
+        "tls_keys": said_of_keys(args),
     }
     return {name: value for name, value in said.items() if value}
 

@@ -15,6 +15,7 @@ from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
+from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
@@ -46,6 +47,7 @@ def arguments(parser: Parser) -> None:
     add_fail_on(parser)
     add_payload(parser)
     parser.add_argument("-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka")
+    add_tls_keys(parser, growing=True)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
@@ -74,7 +76,9 @@ def run(args: Namespace) -> int:
     def items() -> Iterator[PacketBatch | Weird]:
         nonlocal packets
         for item in capture:
-            packets += len(item.number) if isinstance(item, PacketBatch) else 0
+            if isinstance(item, PacketBatch):
+                packets += len(item.number)
+                item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
             yield item
             if talk.enough:
                 return

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from kshark.cli.apis import add_dissectors
+from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 
 
@@ -69,6 +70,7 @@ def add_captures(parser: Parser) -> None:
     parser.add_argument(
         "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka, whatever it looks like"
     )
+    add_tls_keys(parser)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")

@@ -43,7 +43,7 @@ class Source:
         self.notes = Notes()
         #: Packets that were read, those behind the period not counted.
         self.packets = 0
-        self.options = replace(options, kafka_ports=ports(args))
+        self.options = replace(options, kafka_ports=ports(args), tls_keys=args.tls_keys)
         #: File and frame of a packet, where there are several files.
         self.locate: Locate | None = None
         self._registry = registry(args)

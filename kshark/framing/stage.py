@@ -20,6 +20,7 @@ from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
 from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
 from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
+from kshark.tls import KeyLog, TlsStage, unread
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
 #: What happens; of a run only the pieces from this index on are meant.
@@ -29,13 +30,17 @@ Step = tuple[Happening, int]
 class Framing:
     """From segments to the time line. `knows` says whether an api key and version exist; `kafka_ports` carry Kafka whatever the bytes say.
 
-    `exact`: every segment is reassembled one by one. `asking`: only some of the capture's connections come here.
+    `tls_keys`: the text of a TLS key log. `exact`: every segment is reassembled one by one. `asking`: only some of the capture's
+    connections come here.
     """
 
-    def __init__(self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), *, exact: bool = False, asking: bool = False) -> None:
+    def __init__(
+        self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), tls_keys: bytes = b"", *, exact: bool = False, asking: bool = False
+    ) -> None:
         self._knows = knows
         self._ports = kafka_ports
         self._reassembly = Reassembly(exact=exact)
+        self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
         self._conversations: dict[int, Conversation] = {}
         #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_PACKETS at most.
@@ -63,6 +68,11 @@ class Framing:
         """The ends known to be brokers, of which connections of other parts of the capture may tell."""
         return self._brokers
 
+    @property
+    def tls_keys(self) -> KeyLog:
+        """The secrets with which TLS is decrypted; those of a capture are added when they come."""
+        return self._tls.keys
+
     def tell(self, weirds: Iterable[Weird]) -> None:
         """Puts weirds of earlier stages into their place in the time line."""
         self._told += weirds
@@ -70,14 +80,14 @@ class Framing:
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
         if segments is not None:
-            self._take(self._reassembly.feed(segments, ends))
+            self._take(self._tls.feed(self._reassembly.feed(segments, ends)))
             if len(segments.packet):
                 self._packet = int(segments.packet[-1])
         return self._release(self._horizon())
 
     def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
         """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
-        self._take(self._reassembly.close(end))
+        self._take(self._tls.feed(self._reassembly.close(end)))
         if whole:
             self._told += self.copies.told(end)
         return self._release(NEVER)
@@ -348,6 +358,8 @@ class Framing:
             broker = next((end for end in silent if self._brokers.known(end, closed.packet)), None)
         if broker is not None:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
+        elif flow.service == "tls":
+            return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
     def _forget(self, conversation: Conversation) -> None:

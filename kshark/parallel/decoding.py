@@ -79,6 +79,12 @@ class Decoding:
         if self._bytes >= _TOGETHER:
             yield from self._put_together()
 
+    def learn(self, secrets: bytes) -> Iterator[Packed]:
+        """Secrets of TLS that the capture brings for the pieces that follow."""
+        if self._waiting:
+            yield from self._put_together()
+        self._share.tls_keys.add(secrets)
+
     def close(self, end: Moment) -> Iterator[Packed]:
         """The capture ends there."""
         if self._waiting:

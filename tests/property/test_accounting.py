@@ -39,7 +39,7 @@ class Books:
             elif isinstance(event, Weird) and event.flow is not None and event.stage == "framing":
                 if event.code in PASSED_OVER:
                     self.passed_over[event.flow] += event.size
-                elif event.code in ("NOT_KAFKA", "FOREIGN_PROTOCOL"):
+                elif event.code in ("NOT_KAFKA", "FOREIGN_PROTOCOL", "TLS_UNREAD"):
                     self.foreign.setdefault(event.flow, []).append(event.size)
 
     def unbalanced(self) -> dict[str, tuple[int, int]]:

@@ -1,0 +1,43 @@
+"""Key log files: the secrets with which TLS is decrypted, named beside a capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kshark.capture.files import open_file, size_of
+from kshark.errors import UsageError
+from kshark.tls import KeyLog, is_installed
+
+
+def key_log(path: str | Path) -> bytes:
+    """The text of a key log file. Raises UsageError where it would be of no use, UnreadableInput where it cannot be read."""
+    text = KeyFile(path).rest()
+    if not len(KeyLog(text)):
+        raise UsageError(f"{path}: no secrets of TLS in it; a line of them is CLIENT_RANDOM, or another label, and two hexadecimal numbers")
+    return text
+
+
+class KeyFile:
+    """A key log file that may go on growing, and may still be empty. Raises as `key_log` does."""
+
+    def __init__(self, path: str | Path) -> None:
+        if not is_installed():
+            raise UsageError("TLS is decrypted by the package cryptography, which is not installed; pip install 'kshark[tls]'")
+        self._path = path
+        self._begin = 0
+        size_of(path)
+
+    def rest(self) -> bytes:
+        """All that was not read yet."""
+        with open_file(self._path) as file:
+            file.seek(self._begin)
+            return file.read()
+
+    def more(self) -> bytes:
+        """The whole lines that came since the last call."""
+        if size_of(self._path) <= self._begin:
+            return b""
+        text = self.rest()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._begin += len(whole)
+        return whole

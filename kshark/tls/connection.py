@@ -1,0 +1,322 @@
+"""One TLS connection: its handshake read as far as it is in clear, its records opened with logged secrets, what was inside handed on.
+
+Each record of application data becomes one piece of a Run, with the packets and times of the record. Both directions are fed in the order
+of packets; what a side sends before the other side's ServerHello is known waits for that. Bytes that cannot be decrypted are counted, and
+where some that might have been data are missing, a Gap says so. Source: RFC 8446, RFC 5246.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark import limits
+from kshark.model import Closed, Flow, Gap, Side, Tls, Weird
+from kshark.reassembly import Item, Run
+from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO, TLS_12, TLS_13, ClientHello, ServerHello, client_hello, server_hello
+from kshark.tls.keylog import APPLICATION, EARLY, HANDSHAKE, MASTER_SECRET, KeyLog
+from kshark.tls.protection import Tls13, is_installed, tls12
+from kshark.tls.records import APPLICATION_DATA, CHANGE_CIPHER_SPEC, NotTls, Record, Records
+from kshark.tls.records import HANDSHAKE as HANDSHAKE_RECORD
+from kshark.tls.schedule import key_block
+from kshark.tls.suites import SUITES_12, SUITES_13
+
+_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", TLS_12: "TLS 1.2", TLS_13: "TLS 1.3"}
+
+NO_KEYS: Final = "no keys for it"
+WRONG_KEYS: Final = "the keys do not fit"
+NOT_SEEN: Final = "its handshake is not all in the capture"
+
+
+class Connection:
+    """Takes what happens on a TLS connection in the order of packets, and puts what is inside into `out`.
+
+    `over`: nothing of it will be read any more, and nothing was.
+    """
+
+    def __init__(self, flow: Flow, client: Side, keys: KeyLog) -> None:
+        self.flow = flow
+        self.over = False
+        self._told = flow.tls = Tls(client)
+        self._keys = keys
+        self._sides = (Records(0), Records(1))
+        #: The first handshake message of each side, until it is whole; None behind it.
+        self._greetings: list[bytearray | None] = [bytearray(), bytearray()]
+        self._client_hello: ClientHello | None = None
+        #: With which packet it was known how records are protected.
+        self._agreed: tuple[int, int] | None = None
+        #: Records that came before that.
+        self._waiting: list[Record] = []
+        self._waiting_bytes = 0
+        #: 0-RTT data may still come; how many records of it were not opened, and the number of the next one.
+        self._early: Tls13 | None = None
+        self._early_left = 0
+        self._early_sequence = 0
+        self._dead = False
+        #: Nothing was handed on yet.
+        self._silent = True
+        self._runs: list[Run | None] = [None, None]
+
+    @property
+    def size(self) -> int:
+        """Bytes that are held."""
+        return len(self._sides[0]) + len(self._sides[1]) + self._waiting_bytes
+
+    def piece(self, run: Run, index: int, out: list[Item]) -> None:
+        """One piece of a run."""
+        data = run.data[index]
+        if self._dead:
+            self._told.unread[run.side] += len(data)
+            return
+        side = self._sides[run.side]
+        self._unread(side, side.add(data, run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index]))
+        self._advance(side, out)
+
+    def hand_on(self) -> None:
+        """What was put into `out` so far grows no more."""
+        self._runs = [None, None]
+
+    def _advance(self, side: Records, out: list[Item]) -> None:
+        """Takes the whole records that are here."""
+        try:
+            while not self._dead:
+                if side.searching and not self._resumed(side):
+                    break
+                record = side.next()
+                if record is None:
+                    break
+                self._record(side, record, out)
+        except NotTls:
+            self.give_up("bytes that are no TLS records" if not side.searching else "no record was found again after a gap", out)
+        if self.size > limits.TLS_WAITING_BYTES:
+            self.give_up(NOT_SEEN, out)
+
+    def _resumed(self, side: Records) -> bool:
+        """Whether a record was found again behind a hole; before it is known how they are protected nobody looks."""
+        if self._agreed is None:
+            return False
+        found, dropped = side.find()
+        self._unread(side, dropped)
+        return found
+
+    # -- records
+
+    def _record(self, side: Records, record: Record, out: list[Item]) -> None:
+        if self._greetings[side.side] is not None and record.kind == HANDSHAKE_RECORD:
+            self._greeting(side, record, out)
+        elif self._agreed is None:
+            self._wait(side, record)
+        elif side.protection is None:
+            self._in_clear(side, record, out)
+        elif isinstance(side.protection, Tls13) and record.kind != APPLICATION_DATA:
+            pass  # a ChangeCipherSpec that says nothing, a second ClientHello, an alert
+        else:
+            self._open(side, record, out)
+
+    def _wait(self, side: Records, record: Record) -> None:
+        """Only the server's answer tells what it is."""
+        if side.side == self._told.client:
+            self._waiting.append(record)
+            self._waiting_bytes += record.size
+
+    def _in_clear(self, side: Records, record: Record, out: list[Item]) -> None:
+        """TLS 1.2 up to the side's ChangeCipherSpec."""
+        if record.kind == CHANGE_CIPHER_SPEC and side.pending is not None:
+            side.protect(side.pending)
+        elif record.kind == APPLICATION_DATA:
+            self.give_up("data outside the protection", out)
+
+    def _open(self, side: Records, record: Record, out: list[Item]) -> None:
+        opened = side.open(record)
+        if opened is None and self._early_left and side.side == self._told.client and not side.opened:
+            opened = self._open_early(record)
+            if opened is None:
+                self._damaged(side, record, out, only_once=True)
+        elif opened is None and not side.opened and side.lost is None:
+            self._unread(side, record.size)
+            self.give_up(WRONG_KEYS, out)
+        elif opened is None:
+            self._damaged(side, record, out)
+            side.searching = True
+        if opened is not None and opened[0] == APPLICATION_DATA and opened[1]:
+            self._emit(side, opened[1], record, out)
+
+    def _damaged(self, side: Records, record: Record, out: list[Item], *, only_once: bool = False) -> None:
+        """A record that does not open is a hole in what is inside."""
+        self._unread(side, record.size)
+        if side.lost is None or not only_once:
+            self._hole(side, record.packet, record.ready, record.ready_ns, out)
+
+    def _open_early(self, record: Record) -> tuple[int, bytes] | None:
+        """0-RTT data, which come before the client's first record under the key of the handshake."""
+        self._early_left -= 1
+        opened = self._early.open(self._early_sequence, record.header, record.body) if self._early is not None else None
+        if opened is None:
+            self._told.why = "0-RTT data without a key that fits"
+        else:
+            self._early_sequence += 1
+        return opened
+
+    def _emit(self, side: Records, content: bytes, record: Record, out: list[Item]) -> None:
+        number = side.side
+        run = self._runs[number]
+        if run is None:
+            run = self._runs[number] = Run(self.flow, number, [], [], [], [], [])
+            out.append(run)
+        ready, ready_ns = record.ready, record.ready_ns
+        assert self._agreed is not None
+        if ready < self._agreed[0]:
+            ready, ready_ns = self._agreed
+        run.add(content, record.packet, record.time_ns, ready, ready_ns)
+        self._told.content[number] += len(content)
+        self._silent = False
+
+    # -- the handshake
+
+    def _greeting(self, side: Records, record: Record, out: list[Item]) -> None:
+        """The side's first message, which may be longer than a record; what follows it there says nothing."""
+        begun = self._greetings[side.side]
+        assert begun is not None
+        begun += record.body
+        is_client = side.side == self._told.client
+        if len(begun) < 4:
+            return
+        size = 4 + int.from_bytes(begun[1:4], "big")
+        if begun[0] != (CLIENT_HELLO if is_client else SERVER_HELLO) or size > limits.TLS_HELLO_BYTES:
+            self.give_up("its handshake cannot be read", out)
+        elif len(begun) >= size:
+            body = bytes(begun[4:size])
+            self._greetings[side.side] = None
+            if is_client:
+                self._asked(client_hello(body), out)
+            else:
+                self._answered(server_hello(body), record, out)
+
+    def _asked(self, hello: ClientHello | None, out: list[Item]) -> None:
+        if hello is None:
+            self.give_up("its ClientHello cannot be read", out)
+            return
+        self._client_hello = hello
+        self._told.server_name = hello.server_name
+        self._early_left = limits.TLS_EARLY_RECORDS if hello.early_data else 0
+
+    def _answered(self, hello: ServerHello | None, record: Record, out: list[Item]) -> None:
+        asked = self._client_hello
+        if hello is None or asked is None:
+            self.give_up("its ServerHello cannot be read" if hello is None else NOT_SEEN, out)
+            return
+        if hello.retry:
+            self._greetings[1 - self._told.client] = bytearray()
+            return
+        self._told.version = _NAMES.get(hello.version, f"version {hello.version:#06x}")
+        if why := self._agree(asked, hello):
+            self.give_up(why, out)
+            return
+        self._agreed = record.ready, record.ready_ns
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        client = self._sides[self._told.client]
+        for each in waiting:
+            if self._dead:
+                self._unread(client, each.size)
+            else:
+                self._record(client, each, out)
+        self._advance(client, out)
+
+    def _agree(self, asked: ClientHello, hello: ServerHello) -> str:
+        """Sets how both sides protect their records; why that is not possible, else an empty text."""
+        secrets = self._keys.of(asked.random)
+        suites = {TLS_12: SUITES_12, TLS_13: SUITES_13}.get(hello.version)
+        if suites is None:
+            return f"{self._told.version} is not decrypted"
+        suite = suites.get(hello.suite)
+        if suite is None or hello.compressed:
+            return f"cipher suite {hello.suite:#06x} is not decrypted" if suite is None else "compression is not undone"
+        labels = (MASTER_SECRET,) if hello.version == TLS_12 else (*HANDSHAKE, *APPLICATION)
+        if not all(label in secrets for label in labels):
+            return NO_KEYS
+        if not is_installed():
+            return "the package cryptography is missing (pip install 'kshark[tls]')"
+        client, server = self._sides[self._told.client], self._sides[1 - self._told.client]
+        if hello.version == TLS_12:
+            keys = key_block(suite, secrets[MASTER_SECRET], asked.random, hello.random)
+            client.pending, server.pending = (tls12(suite, each, mac_last=hello.mac_last) for each in keys)
+            return ""
+        for side, first, then in zip((client, server), HANDSHAKE, APPLICATION, strict=True):
+            side.protect(Tls13(suite, secrets[first], secrets[then]))
+        if EARLY in secrets and self._early_left:
+            self._early = Tls13(suite, secrets[EARLY])
+        return ""
+
+    # -- what is missing
+
+    def gap(self, gap: Gap, out: list[Item]) -> None:
+        """A hole in the bytes of one direction."""
+        if self._dead:
+            return
+        side = self._sides[gap.side]
+        self._unread(side, side.lose(gap.size))
+        if self._greetings[gap.side] is not None:
+            self.give_up(NOT_SEEN, out)
+            return
+        side.lost, self._runs[gap.side] = gap.first_packet, None
+        out.append(Gap(self.flow, gap.side, gap.packet, gap.time_ns, gap.first_packet, gap.last_packet, -1, gap.reason))
+
+    def _hole(self, side: Records, first: int, packet: int, time_ns: int, out: list[Item]) -> None:
+        """A hole from the packet `first` up to `packet` that no lost segment made."""
+        self.flow.gaps += 1
+        side.lost, self._runs[side.side] = first, None
+        out.append(Gap(self.flow, side.side, packet, time_ns, first, packet, -1, "undecrypted"))
+
+    def give_up(self, why: str, out: list[Item]) -> None:
+        """Nothing more of the connection is read: what is read of one direction alone would look as if the other one were silent."""
+        self._told.why = why
+        self._dead = True
+        for side in self._sides:
+            self._unread(side, len(side))
+            side.drop(len(side))
+        for record in self._waiting:
+            self._unread(self._sides[self._told.client], record.size)
+        self._waiting, self._waiting_bytes = [], 0
+        if self._silent:
+            self.over = True
+            if self.flow.service == "unknown":
+                self.flow.service = "tls"
+            return
+        packet, time_ns = max(side.ready for side in self._sides)
+        for side in self._sides:
+            self._hole(side, side.ready[0] or self.flow.first_packet, packet, time_ns, out)
+
+    def _unread(self, side: Records, size: int) -> None:
+        self._told.unread[side.side] += size
+
+    def closed(self, closed: Closed, out: list[Item]) -> None:
+        """The end of the connection."""
+        for side in self._sides:
+            self._unread(side, len(side))
+        if self._silent and self.flow.service == "unknown":
+            self.flow.service = "tls"
+            self._told.why = self._told.why or self._why_silent()
+        elif not self._silent:
+            for side in self._sides:
+                if self._dead or side.searching:
+                    self._hole(side, side.lost or self.flow.first_packet, closed.packet, closed.time_ns, out)
+            if sum(self._told.unread):
+                self._told.why = self._told.why or "records of which a part is missing"
+                out.append(unread(self.flow, closed.packet, closed.time_ns, sum(self._told.unread)))
+        out.append(closed)
+
+    def _why_silent(self) -> str:
+        """Why nothing came of a connection whose keys did not fail."""
+        if self._agreed is not None:
+            return "it carried no data"
+        return NOT_SEEN if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+
+
+def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
+    """So many bytes of a connection were not decrypted; connections with one server, for one reason, are told in the same words."""
+    told = flow.tls
+    if told is None:
+        text = f"its beginning is not in the capture: {flow.ends.first} - {flow.ends.second}"
+    else:
+        name = f" ({told.server_name})" if told.server_name else ""
+        text = f"{told.why}: {flow.ends[1 - told.client]}{name}" + (f", {told.version}" if told.version else "")
+    return Weird("TLS_UNREAD", "tls", packet, time_ns, text, flow.id, None, flow.first_packet, size)
