@@ -103,7 +103,7 @@ RST: Final = 4
 ACK: Final = 16
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class Tls:
     """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were not decrypted."""
 

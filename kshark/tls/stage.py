@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import Final
 
 from kshark import limits
-from kshark.model import Closed, Gap, HalfClosed, Opened, Side, Weird
+from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
 from kshark.reassembly import Item, Run, Runs
 from kshark.tls.connection import NOT_SEEN, Connection
 from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO
@@ -21,6 +21,7 @@ from kshark.tls.records import HANDSHAKE
 Happening = Run | Gap | HalfClosed | Closed
 
 _BEGINNING: Final = bytes((HANDSHAKE, 3))
+_SIDES: Final[tuple[Side, Side]] = (0, 1)
 #: Where the type of the first handshake message stands, behind the record's header.
 _TYPE: Final = 5
 
@@ -33,66 +34,60 @@ class TlsStage:
         self._connections: dict[int, Connection] = {}
         #: Connections that began with too few bytes to tell, and what happened on them.
         self._undecided: dict[int, list[Happening]] = {}
-        #: Connections not recognised yet that do not begin like TLS.
-        self._clear: set[int] = set()
         self._held = 0
 
     def feed(self, items: list[Item]) -> list[Item]:
+        if not (self._connections or self._undecided):
+            # all that most captures need, so it costs a line of Python for each item
+            may_begin = [
+                (type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item)) for item in items
+            ]
+            if True not in may_begin:
+                return items
         out: list[Item] = []
-        mine: dict[int, list[Happening]] = {}
+        doubtful: dict[int, list[Happening]] = {}
         for item in items:
             if isinstance(item, Runs):
-                self._sort_runs(item, mine, out)
-            elif isinstance(item, (Weird, Opened)):
-                out.append(item)
-            elif item.flow.id in self._connections:
-                mine.setdefault(item.flow.id, []).append(item)
-            elif item.flow.service == "unknown" and item.flow.id not in self._clear:
-                self._decide(item, mine, out)
+                self._sort_runs(item, doubtful, out)
+            elif not isinstance(item, (Weird, Opened)) and self._is_doubtful(item.flow):
+                doubtful.setdefault(item.flow.id, []).append(item)
             else:
                 out.append(item)
-                if isinstance(item, Closed):
-                    self._clear.discard(item.flow.id)
-        for number, happened in mine.items():
-            self._take(number, happened, out)
+        for number, happened in doubtful.items():
+            if number in self._connections:
+                self._take(number, happened, out)
+            else:
+                self._decide(number, [*self._undecided.pop(number, ()), *happened], out)
         if self._held > limits.TLS_HELD_BYTES:
             self._make_room(out)
         return out
 
-    def _sort_runs(self, runs: Runs, mine: dict[int, list[Happening]], out: list[Item]) -> None:
-        """The runs of TLS connections go to `mine`, all others to `out`."""
-        known, clear = self._connections, self._clear
-        taken = {i for i, flow in enumerate(runs.flow) if flow.id in known or (flow.service == "unknown" and flow.id not in clear)}
-        if not taken:
-            out.append(runs)
-            return
-        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns)
-        out.append(rest)
-        for index, flow in enumerate(runs.flow):
-            if index not in taken:
-                rest.add(flow, runs.side[index], runs.size[index], runs.first[index], runs.behind[index])
-            elif flow.id in known:
-                mine.setdefault(flow.id, []).append(runs.run(index))
-            else:
-                self._decide(runs.run(index), mine, out)
+    def _is_doubtful(self, flow: Flow) -> bool:
+        """Whether it is TLS, or may turn out to be."""
+        return flow.id in self._connections or flow.service == "unknown"
 
-    def _decide(self, item: Happening, mine: dict[int, list[Happening]], out: list[Item]) -> None:
+    def _sort_runs(self, runs: Runs, doubtful: dict[int, list[Happening]], out: list[Item]) -> None:
+        """Takes the runs of doubtful connections out of the others."""
+        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns)
+        for index, flow in enumerate(runs.flow):
+            if self._is_doubtful(flow):
+                doubtful.setdefault(flow.id, []).append(runs.run(index))
+            else:
+                rest.add(flow, runs.side[index], runs.size[index], runs.first[index], runs.behind[index])
+        if rest.flow:
+            out.append(rest)
+
+    def _decide(self, number: int, happened: list[Happening], out: list[Item]) -> None:
         """Whether a connection is TLS, told by its first bytes."""
-        flow = item.flow
-        if flow.id in self._clear or (isinstance(item, HalfClosed) and flow.id not in self._undecided):
-            out.append(item)
-            return
-        happened = [*self._undecided.pop(flow.id, ()), item]
-        client = _client(happened)
+        begins = _is_all(happened)
+        client = _client(happened) if begins else None
         if client is not None:
-            self._connections[flow.id] = Connection(flow, client, self.keys)
-            mine[flow.id] = happened
-        elif isinstance(item, Run) and _may_begin(happened, item.side):
-            self._undecided[flow.id] = happened
+            self._connections[number] = Connection(happened[0].flow, client, self.keys)
+            self._take(number, happened, out)
+        elif begins and _may_be_tls(happened):
+            self._undecided[number] = happened
         else:
             out += happened
-            if not isinstance(item, Closed):
-                self._clear.add(flow.id)
 
     def _take(self, number: int, happened: list[Happening], out: list[Item]) -> None:
         """What happened on one TLS connection, in the order of packets over both directions."""
@@ -125,29 +120,40 @@ class TlsStage:
                 del self._connections[number]
 
 
+def _may_begin(runs: Runs) -> bool:
+    """Whether one of them may be the beginning of TLS."""
+    starts, buffer = runs.start, runs.buffer
+    return True in [flow.service == "unknown" and buffer[starts[at]] == HANDSHAKE for flow, at in zip(runs.flow, runs.first, strict=True)]
+
+
+def _is_all(happened: list[Happening]) -> bool:
+    """Whether these are the first bytes of their connection, with no hole before them."""
+    flow = happened[0].flow
+    size = sum(sum(map(len, item.data)) for item in happened if isinstance(item, Run))
+    return isinstance(happened[0], Run) and size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
+
+
 def _head(happened: list[Happening], side: Side) -> bytes:
-    """The first bytes that a side sends."""
+    """The first bytes that a side sends; none where its beginning was not seen."""
+    if not happened[0].flow.begun[side]:
+        return b""
     pieces = (piece for item in happened if isinstance(item, Run) and item.side == side for piece in item.data[: _TYPE + 1])
     return b"".join(pieces)[: _TYPE + 1]
 
 
 def _client(happened: list[Happening]) -> Side | None:
     """The side of the TLS client; None where the beginning is not, or not yet, that of TLS."""
-    sides: tuple[Side, Side] = (0, 1)
-    for side in sides:
+    for side in _SIDES:
         head = _head(happened, side)
-        if len(head) > _TYPE and head.startswith(_BEGINNING) and happened[0].flow.begun[side]:
-            if head[_TYPE] == CLIENT_HELLO:
-                return side
-            if head[_TYPE] == SERVER_HELLO:
-                return sides[1 - side]
+        if len(head) > _TYPE and head.startswith(_BEGINNING) and head[_TYPE] in (CLIENT_HELLO, SERVER_HELLO):
+            return side if head[_TYPE] == CLIENT_HELLO else _SIDES[1 - side]
     return None
 
 
-def _may_begin(happened: list[Happening], side: Side) -> bool:
-    """Whether these may be the first bytes of TLS, too few to tell."""
-    head = _head(happened, side)
-    return len(head) <= _TYPE and _BEGINNING.startswith(head[:2]) and happened[0].flow.begun[side]
+def _may_be_tls(happened: list[Happening]) -> bool:
+    """Whether these are too few bytes to tell, and the connection goes on."""
+    heads = [_head(happened, side) for side in _SIDES]
+    return any(heads) and all(len(head) <= _TYPE and _BEGINNING.startswith(head[:2]) for head in heads) and type(happened[-1]) is not Closed
 
 
 def _steps(order: int, item: Happening) -> list[tuple[int, int, int, Happening]]:
