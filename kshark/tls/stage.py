@@ -39,10 +39,8 @@ class TlsStage:
     def feed(self, items: list[Item]) -> list[Item]:
         if not (self._connections or self._undecided):
             # all that most captures need, so it costs a line of Python for each item
-            may_begin = [
-                (type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item)) for item in items
-            ]
-            if True not in may_begin:
+            begin = [(type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item)) for item in items]
+            if True not in begin:
                 return items
         out: list[Item] = []
         doubtful: dict[int, list[Happening]] = {}
