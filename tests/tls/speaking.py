@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -139,15 +140,15 @@ class Speaking:
     def close(self) -> None:
         """Both sides say good-bye (close_notify), then TCP ends."""
         for side in (0, 1):
-            try:
+            with suppress(ssl.SSLWantReadError):
                 self.sides[side].unwrap()
-            except ssl.SSLWantReadError:
-                pass
             self._flush(side)
         self.tcp.close()
 
 
-def connection(talk: Conversation, secrets: Secrets, version: ssl.TLSVersion = TLS_13, ciphers: str | None = None, **more: Any) -> Connection:
+def connection(
+    talk: Conversation, secrets: Secrets, version: ssl.TLSVersion = TLS_13, ciphers: str | None = None, **more: Any
+) -> Connection:
     """A client's connection to a broker under TLS, with ApiVersions asked and answered."""
     plain = talk.connection(introduced=False, from_syn=False)
     made = Connection(talk, Speaking(plain.tcp, secrets, version, ciphers, **more).open())  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from random import Random
 from typing import Any
 
@@ -121,7 +122,7 @@ def test_keys_that_do_not_fit_are_not_blamed_on_anybody(version: Any) -> None:
 def test_a_hello_that_nobody_answers() -> None:
     talk, secrets = Conversation(), Secrets()
     speaking = Speaking(talk.connection(introduced=False).tcp, secrets)
-    with pytest.raises(Exception, match="want to read|did not complete"):
+    with pytest.raises(ssl.SSLWantReadError):
         speaking.sides[0].do_handshake()
     speaking._flush(0)
     assert weirds(told(talk, secrets)) == [("TLS_UNREAD", f"its ClientHello was not answered: 10.0.0.9:9092 ({BROKER_NAME})")]

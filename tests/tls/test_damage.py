@@ -1,0 +1,215 @@
+"""Holes, damage, any batches and hostile bytes under TLS: what is read was said, what is not read is counted, nothing is made up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict
+
+from kshark import limits
+from kshark.analysis import Analyzer
+from kshark.model import Closed, Event, Gap, HalfClosed, Message, Opened, Weird
+from kshark.pipeline import Engine, Options
+from kshark.snapshot import load, save
+from tests.conversation import TOPIC, Conversation, Member, Thinned, registry
+from tests.packets import Packet, batch
+from tests.tls.speaking import TLS_12, TLS_13, Secrets, connection
+from tests.tls.test_handshakes import flows, messages, session, told, weirds
+
+WAYS: dict[str, dict[str, Any]] = {
+    "1.3": {},
+    "1.2": {"version": TLS_12},
+    "1.2 CBC": {"version": TLS_12, "ciphers": "ECDHE-ECDSA-AES256-SHA"},
+}
+
+
+def plain(found: list[Event]) -> list[Any]:
+    """Events as values that can be compared."""
+    return [
+        (
+            type(event).__name__,
+            repr(asdict(event)) if isinstance(event, Message | Weird) else None,
+            (event.packet, event.flow.id, event.flow.tls) if isinstance(event, Gap | Opened | HalfClosed | Closed) else None,
+        )
+        for event in found
+    ]
+
+
+def said(found: list[Event]) -> Counter[tuple[Any, ...]]:
+    """Messages by what they are; where they were found may be later behind a hole."""
+    return Counter((it.kind, it.correlation_id, it.size) for it in messages(found))
+
+
+def keyed(secrets: Secrets) -> Options:
+    return Options(records=False, tls_keys=secrets.text)
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def talked(request: pytest.FixtureRequest) -> tuple[Conversation, Secrets]:
+    talk, secrets = Conversation(), Secrets()
+    session(talk, secrets, **WAYS[request.param])
+    return talk, secrets
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+def test_batches_make_no_difference(talked: tuple[Conversation, Secrets], size: int) -> None:
+    talk, secrets = talked
+    assert plain(told(talk, secrets, size)) == plain(told(talk, secrets))
+    assert plain(told(talk, secrets, exact=True)) == plain(told(talk, secrets))
+
+
+@pytest.mark.parametrize("mss", [2, 17])
+def test_segments_make_no_difference(mss: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.packets import Tcp
+
+    for name in ("client", "broker"):
+        whole = getattr(Tcp, name)
+        monkeypatch.setattr(Tcp, name, lambda self, data, whole=whole: whole(self, data, mss=mss))
+    talk, secrets = Conversation(), Secrets()
+    connection(talk, secrets).close()
+    for size in (1, 5, 1_000_000):
+        found = told(talk, secrets, size)
+        assert [it.packet for it in messages(found)] == [talk.exchanges[0].packets[-1], talk.exchanges[0].answer_packets[-1]]
+        assert weirds(found) == []
+
+
+def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
+    """What is read is a part of what was said; behind the handshake it is all but what the hole hit, and nobody is accused."""
+    talk, secrets = talked
+    whole, behind = said(told(talk, secrets)), talk.exchanges[0].packets[0]
+    for number, _ in talk.packets():
+        thinned = talk.without_packets([number])
+        found = told(thinned, secrets)
+        assert not said(found) - whole
+        if number > behind:
+            assert (whole - said(found)).total() <= 3, number
+        accounted(found)
+
+
+def test_any_run_of_packets_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
+    talk, secrets = talked
+    whole, random, count = said(told(talk, secrets)), Random(3), len(talk.packets())
+    for _ in range(20):
+        first = random.randrange(1, count)
+        thinned = talk.without_packets(range(first, first + random.randrange(2, 60)))
+        found = told(thinned, secrets)
+        assert not said(found) - whole
+        assert plain(told(thinned, secrets, random.randrange(1, 9))) == plain(found)
+        accounted(found)
+
+
+def accounted(found: list[Event]) -> None:
+    """What was inside and what was not decrypted are no more than what was sent."""
+    for flow in flows(found):
+        assert flow.tls is None or all(a + b <= c for a, b, c in zip(flow.tls.content, flow.tls.unread, flow.stream_bytes, strict=True))
+
+
+def test_a_hole_of_many_records_is_passed_by_their_numbers() -> None:
+    for version in (TLS_12, TLS_13):
+        talk, secrets = Conversation(), Secrets()
+        a = Member(connection(talk, secrets, version), "g", "a".ljust(22, "A"))
+        asked = [a.share_fetch(epoch).answered() for epoch in range(300)]
+        lost = talk.without_packets([number for each in asked[20:280] for number in each.all_packets])
+        found = told(lost, secrets)
+        assert len(messages(found)) >= 2 * 39
+        assert {code for code, _ in weirds(found)} <= {"BYTES_SKIPPED", "TLS_UNREAD"}
+
+
+def test_more_records_than_are_tried_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TLS_LOST_RECORDS", 4)
+    monkeypatch.setattr(limits, "TLS_TRIES", 100)
+    talk, secrets = Conversation(), Secrets()
+    a = Member(connection(talk, secrets), "g", "a".ljust(22, "A"))
+    asked = [a.share_fetch(epoch).answered() for epoch in range(60)]
+    a.connection.close()
+    found = told(talk.without_packets([number for each in asked[5:20] for number in each.all_packets]), secrets)
+    assert len(messages(found)) == 12
+    assert [detail.partition(":")[0] for code, detail in weirds(found) if code == "TLS_UNREAD"] == ["no record was found again after a gap"]
+    (flow,) = flows(found)
+    assert flow.tls is not None
+    assert min(flow.tls.unread) > 1000
+
+
+def test_a_damaged_record_costs_what_was_in_it(talked: tuple[Conversation, Secrets]) -> None:
+    talk, secrets = talked
+    whole = told(talk, secrets)
+    rows = talk.packets()
+    for asked in talk.exchanges[1:]:
+        ((number, packet),) = [(n, p) for n, p in rows if n == asked.packets[0]]
+        data = packet.data[:-1] + bytes((packet.data[-1] ^ 1,))
+        found = told(Thinned([(n, Packet(p.time_ns, data, p.wire_length) if n == number else p) for n, p in rows]), secrets)
+        missing = said(whole) - said(found)
+        assert 1 <= missing.total() <= 3
+        assert any(isinstance(event, Gap) and event.reason == "undecrypted" for event in found)
+        (detail,) = [detail for code, detail in weirds(found) if code == "TLS_UNREAD"]
+        assert detail.startswith("records of which a part is missing")
+
+
+def test_hostile_bytes_end_in_no_traceback() -> None:
+    talk, secrets = Conversation(), Secrets()
+    session(talk, secrets)
+    rows, random = talk.packets(), Random(7)
+    whole = said(told(talk, secrets))
+    for _ in range(150):
+        changed = dict(rows)
+        for _ in range(random.randrange(1, 6)):
+            number = random.choice(rows)[0]
+            data = bytearray(changed[number].data)
+            if len(data) > 54:
+                at = random.randrange(54, len(data)) if random.random() < 0.5 else min(54 + random.randrange(60), len(data) - 1)
+                data[at] = random.randrange(256)
+                changed[number] = Packet(changed[number].time_ns, bytes(data), len(data))
+        found = told(Thinned([*changed.items()]), secrets)
+        assert not said(found) - whole
+        accounted(found)
+
+
+def test_nobody_is_accused_of_what_was_not_decrypted(talked: tuple[Conversation, Secrets]) -> None:
+    talk, secrets = talked
+    for number, _ in talk.packets()[::5]:
+        analyzer = Analyzer()
+        judged = [it for event in told(talk.without_packets([number]), secrets) for it in analyzer.feed(event)]
+        assert [finding for finding in (*judged, *analyzer.close()) if finding.verdict == "violation"] == []
+
+
+def test_bytes_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that announce records and never end them."""
+    monkeypatch.setattr(limits, "TLS_HELD_BYTES", 100_000)
+    talk = Conversation()
+    for _ in range(40):
+        tcp = talk.connection(introduced=False).tcp
+        tcp.client(b"\x16\x03\x01\x40\x00\x01\x00\xff\xf0" + bytes(9_000))
+    engine = Engine(registry=registry())
+    for _, packet in talk.packets():
+        for _ in engine.feed(batch([packet])):
+            pass
+    stage: Any = engine.front.framing._tls
+    assert stage._held == sum(each.size for each in stage._connections.values()) <= 100_000
+
+
+def test_the_state_is_put_away_and_taken_up_again(talked: tuple[Conversation, Secrets]) -> None:
+    talk, secrets = talked
+    rows = talk.packets()
+    for cut in range(1, len(rows), 9):
+        engine = Engine(keyed(secrets), registry())
+        found = [event for page in engine.feed(batch([p for _, p in rows[:cut]])) for event in page]
+        (engine,) = load(save(engine), registry())
+        found += [event for page in engine.feed(batch([p for _, p in rows[cut:]], cut + 1)) for event in page]
+        found += [event for page in engine.close() for event in page]
+        assert said(found) == said(told(talk, secrets))
+
+
+def test_an_answer_below_a_hole_in_one_long_record_is_all_that_is_lost() -> None:
+    """The record's length is known, so the next one's place and number are."""
+    talk, secrets = Conversation(), Secrets()
+    a = Member(connection(talk, secrets), "g", "a".ljust(22, "A"))
+    answer = [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "records": bytes(14_000)}]}]
+    long = a.share_fetch(0, [0]).answered(responses=answer)
+    after = [a.share_fetch(epoch).answered() for epoch in range(1, 9)]
+    found = told(talk.without_packets(long.answer_packets[3:5]), secrets)
+    read = {it.packet for it in messages(found) if it.kind == "response"}
+    assert long.answer_packets[-1] not in read
+    assert {each.answer_packets[-1] for each in after} <= read
