@@ -194,6 +194,12 @@ def given_up(bench: Bench) -> list[Path]:
     return bench.packets(wire.packets)
 
 
+def hello_without_keys(bench: Bench) -> list[Path]:
+    wire = Wire()
+    Tcp(wire).open().client(b"\x16\x03\x01\x00\x2b\x01\x00\x00\x27\x03\x03" + bytes(32) + b"\0\0\2\x13\x01\1\0")
+    return bench.packets(wire.packets)
+
+
 def many_open(bench: Bench) -> list[Path]:
     bench.limit(IN_FLIGHT=2)
     return bench.talk(*map(metadata, (1, 2, 3)))
@@ -277,6 +283,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "FLOWS_FORGOTTEN": many_connections,
     "DUPLICATE_PACKETS": captured_twice,
     "TIME_DISORDER": times_that_run_backwards,
+    "TLS_UNREAD": hello_without_keys,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),
     "FRAME_LENGTH_INVALID": bundled("tcp-hostile.pcap"),

@@ -47,9 +47,9 @@ def ends_of(line: dict[str, Any]) -> tuple[str, str]:
     return match[2], match[1]
 
 
-def compare(capture: Path) -> Comparison:
+def compare(capture: Path, tls_keys: bytes = b"") -> Comparison:
     """The log against the wire: per connection, by api, version and correlation id, in order."""
-    result, wire = Comparison(), wire_of(capture)
+    result, wire = Comparison(), wire_of(capture, tls_keys)
     logged: dict[tuple[Any, ...], deque[dict[str, Any]]] = defaultdict(deque)
     for line in log_of(capture):
         header = line["requestHeader"]
