@@ -10,11 +10,15 @@ from typing import Final
 from msgspec import UNSET
 
 from kshark.anomaly import CATALOGUE
+from kshark.limits import STATISTICS_ROWS
 from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
 from kshark.output.units import counted, number, safe, size
 
 _STYLES: Final = {"error": ERROR, "warn": WARN}
+_TLS: Final = "TLS_UNREAD"
+#: Sorts of TLS connections (their broker, why they were not decrypted) that are named.
+_TLS_SHOWN: Final = 8
 _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
 #: Packets that were not read, each kind of them by itself: those that may hold connections, and the rest.
 _UNREAD: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN")
@@ -37,6 +41,8 @@ class Notes:
     _sizes: Counter[str] = field(default_factory=Counter)
     #: By code: the packet, and where that is in words.
     _first: dict[str, tuple[int, str]] = field(default_factory=dict)
+    #: Of connections under TLS, by why and with which broker: how many, and their bytes that were not decrypted.
+    _tls: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, page: Iterable[Event]) -> None:
         messages = 0
@@ -69,6 +75,14 @@ class Notes:
         self._weirds[weird.code] += weird.times
         self._sizes[weird.code] += weird.size
         self._occurred(weird.code, weird)
+        if weird.code == _TLS:
+            self._undecrypted(weird.detail, weird.times, weird.size)
+
+    def _undecrypted(self, detail: str, times: int, size: int) -> None:
+        if detail not in self._tls and len(self._tls) >= STATISTICS_ROWS:
+            detail = "others"
+        known = self._tls.get(detail, (0, 0))
+        self._tls[detail] = known[0] + times, known[1] + size
 
     def _occurred(self, code: str, event: Message | Weird) -> None:
         known = self._first.get(code)
@@ -83,6 +97,8 @@ class Notes:
         self._packets.update(other._packets)
         self._weirds.update(other._weirds)
         self._sizes.update(other._sizes)
+        for detail, (times, size_) in other._tls.items():
+            self._undecrypted(detail, times, size_)
         for code, first in other._first.items():
             known = self._first.get(code)
             if known is None or first[0] < known[0]:
@@ -96,8 +112,8 @@ class Notes:
     def lines(self) -> Iterator[Line]:
         """Nothing if there is nothing to say: every connection was Kafka, and complete."""
         named = sorted(name for name in self.flows if self.bytes[name] or name not in ("kafka", "unknown"))
-        if self.messages:
-            named = [name for name in named if name != "kafka"]
+        if self.messages:  # of TLS there is a line of its own
+            named = [name for name in named if name != "kafka" and not (name == "tls" and self._tls)]
         others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in named]
         silent = self.flows.total() - sum(self.flows[name] for name in named)
         if not self.messages:
@@ -138,9 +154,17 @@ class Notes:
         _, example = self._first[code]
         if code in _UNREAD:
             line.append((f" {self._kinds(code)}", PLAIN))
+        elif code == _TLS:
+            line.append((f" {self._connections()}", PLAIN))
         elif example:
             line.append((f" First: {example}", DIM))
         return line
+
+    def _connections(self) -> str:
+        """The TLS connections that were not decrypted, those with most bytes first."""
+        ranked = sorted(self._tls.items(), key=lambda each: (-each[1][1], each[0]))
+        told = [f"{counted(times, 'connection')}, {size(total)}: {safe(detail)}" for detail, (times, total) in ranked[:_TLS_SHOWN]]
+        return "; ".join(told) + (f"; and {number(len(ranked) - _TLS_SHOWN)} more sorts" if len(ranked) > _TLS_SHOWN else "")
 
 
 def _example(event: Message | Weird) -> str:
