@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kshark.capture.source import read_bytes
 from kshark.errors import UnreadableInput
 from kshark.limits import BLOCK_BYTES
+from kshark.model import PacketBatch
 from tests.capture.files import Pcapng, Row, read, read_in_pieces
 from tests.packets import START_NS
 
@@ -215,3 +217,22 @@ def test_damage_gives_weirds_and_never_anything_else(data: st.DataObject) -> Non
     assert set(codes(weirds)) <= allowed
     assert all(p.number >= 1 and p.wire_length >= 0 for p in found)
     assert read_in_pieces(bytes(mutated), [13, 64, 5])[0] == found
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_secrets_of_tls_go_with_the_packets_behind_them(order: str) -> None:
+    file = Pcapng().section(order).interface().enhanced(A, TICKS).block(10, struct.pack(order + "II", 0x57474B4C, 4) + b"else")
+    file.block(10, struct.pack(order + "II", 0x544C534B, 5) + b"one\n2").block(10, struct.pack(order + "II", 0x544C534B, 1) + b"3")
+    file.enhanced(B, TICKS).enhanced(C, TICKS)
+
+    assert [batch.secrets for batch in read_bytes(bytes(file)) if isinstance(batch, PacketBatch)] == [b"", b"one\n2\n3\n"]
+
+
+def test_secrets_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kshark.capture.pcapng.TLS_SECRETS_BYTES", 10)
+    file = Pcapng().section().interface().block(10, bytes(4)).block(10, struct.pack("<II", 0x544C534B, 9) + b"8 bytes.")
+    file.block(10, struct.pack("<II", 0x544C534B, 11) + bytes(11)).enhanced(A, TICKS)
+
+    found, weirds = read(bytes(file))
+
+    assert ([p.data for p in found], codes(weirds)) == ([A], ["BLOCK_INVALID"] * 3)
