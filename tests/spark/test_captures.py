@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kshark.errors import UnreadableInput, Vanished
-from kshark.pipeline import JUDGED
-from tests.shared import CAPTURES
+from kshark.pipeline import JUDGED, Options
+from tests.shared import CAPTURES, shared
 
 pytestmark = pytest.mark.spark
 
@@ -21,20 +22,20 @@ def path_of(name: str) -> str:
     return str(CAPTURES / name)
 
 
-def in_parts(spark: Any, captures: list[list[str]], range_bytes: int, buckets: int) -> list[Any]:
+def in_parts(spark: Any, captures: list[list[str]], range_bytes: int, buckets: int, options: Options = OPTIONS) -> list[Any]:
     """Of captures of any size, as if they were large."""
     from spark_analysis.captures import checked
     from spark_analysis.plan import Sizes
 
     return told(
-        checked(spark, captures, OPTIONS, Sizes(whole=-1, dearer=0, range=range_bytes, share=1 << 20, buckets=buckets), coverage=True)
+        checked(spark, captures, options, Sizes(whole=-1, dearer=0, range=range_bytes, share=1 << 20, buckets=buckets), coverage=True)
     )
 
 
-def whole(spark: Any, captures: list[list[str]]) -> list[Any]:
+def whole(spark: Any, captures: list[list[str]], options: Options = OPTIONS) -> list[Any]:
     from spark_analysis.captures import checked
 
-    return told(checked(spark, captures, OPTIONS, coverage=True))
+    return told(checked(spark, captures, options, coverage=True))
 
 
 def told(found: list[Any]) -> list[Any]:
@@ -60,6 +61,18 @@ def test_all_captures_as_one(spark: Any, buckets: int) -> None:
     (one,) = in_parts(spark, captures, 300 << 10, buckets)
     assert one.observed.exchanges > 9_000
     assert [one] == whole(spark, captures)
+
+
+def test_every_share_knows_the_secrets_of_tls(spark: Any) -> None:
+    """Those beside a capture, and those that one of its ranges brings."""
+    beside, inside = (str(shared("captures", "kafka-4", f"security-tls.{kind}")) for kind in ("pcap", "pcapng"))
+    keyed = replace(OPTIONS, tls_keys=shared("captures", "kafka-4", "security-tls.keys").read_bytes())
+    (one,) = in_parts(spark, [[beside]], 64 << 10, 2, keyed)
+    assert one.observed.exchanges == 87
+    assert [one] == whole(spark, [[beside]], keyed)
+    (other,) = in_parts(spark, [[inside]], 64 << 10, 2)
+    assert other.observed.exchanges == 87
+    assert [other] == whole(spark, [[inside]])
 
 
 def test_a_file_that_ends_early_is_read_as_far_as_it_goes(spark: Any, tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def in_order(rows: list[dict[str, Any]]) -> list[str]:
 # -- options
 
 
+def test_secrets_of_tls_are_read_by_the_driver(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"CLIENT_RANDOM {'0a' * 32} {'0b' * 48}\n")
+    args = arguments({"path": "a.pcap", "tls_keys": str(tmp_path / "keys")})
+    assert args.tls_keys == (tmp_path / "keys").read_bytes()
+
+
 def test_options_are_the_words_of_a_command_line() -> None:
     args = arguments({"path": "a.pcap", "each": "true", "since": "+1s", "decode_as": "9093, 9094", "no_payload": "True", "table": "flows"})
     assert (args.files, args.each, args.since, args.until, args.payload) == (["a.pcap"], True, "+1s", None, False)
