@@ -50,7 +50,7 @@ class Service(msgspec.Struct):
 
 
 class Gaps(msgspec.Struct):
-    """Holes of one reason (missing, snapped, buffer_full, at_close)."""
+    """Holes of one reason (missing, snapped, buffer_full, at_close, undecrypted)."""
 
     reason: str
     gaps: int

@@ -22,6 +22,8 @@ from kshark.tls.suites import SUITES_12, SUITES_13
 
 _NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", TLS_12: "TLS 1.2", TLS_13: "TLS 1.3"}
 
+#: What a record that waits takes besides its bytes.
+_RECORD_BYTES: Final = 300
 NO_KEYS: Final = "no keys for it"
 WRONG_KEYS: Final = "the keys do not fit"
 NOT_SEEN: Final = "its handshake is not all in the capture"
@@ -46,7 +48,7 @@ class Connection:
         self._agreed: tuple[int, int] | None = None
         #: Records that came before that.
         self._waiting: list[Record] = []
-        self._waiting_bytes = 0
+        self._waiting_bytes = 0  # with what is known of them
         #: 0-RTT data may still come; how many records of it were not opened, and the number of the next one.
         self._early: Tls13 | None = None
         self._early_left = 0
@@ -57,9 +59,10 @@ class Connection:
         self._runs: list[Run | None] = [None, None]
 
     @property
-    def size(self) -> int:
-        """Bytes that are held."""
-        return len(self._sides[0]) + len(self._sides[1]) + self._waiting_bytes
+    def memory(self) -> int:
+        """Bytes that it holds, with what is known of them."""
+        greetings = sum(len(each) for each in self._greetings if each is not None)
+        return self._sides[0].memory + self._sides[1].memory + self._waiting_bytes + greetings
 
     def piece(self, run: Run, index: int, out: list[Item]) -> None:
         """One piece of a run."""
@@ -87,7 +90,7 @@ class Connection:
                 self._record(side, record, out)
         except NotTls:
             self.give_up("bytes that are no TLS records" if not side.searching else "no record was found again after a gap", out)
-        if self.size > limits.TLS_WAITING_BYTES:
+        if len(self._sides[0]) + len(self._sides[1]) + self._waiting_bytes > limits.TLS_WAITING_BYTES:
             self.give_up(NOT_SEEN, out)
 
     def _resumed(self, side: Records) -> bool:
@@ -116,7 +119,7 @@ class Connection:
         """Only the server's answer tells what it is."""
         if side.side == self._told.client:
             self._waiting.append(record)
-            self._waiting_bytes += record.size
+            self._waiting_bytes += record.size + _RECORD_BYTES
 
     def _in_clear(self, side: Records, record: Record, out: list[Item]) -> None:
         """TLS 1.2 up to the side's ChangeCipherSpec."""

@@ -26,6 +26,8 @@ HEADER: Final = 5
 _LONGEST: Final = (1 << 14) + 2048
 #: The shortest protected record: a tag of 8 bytes, and something.
 _SHORTEST: Final = 9
+#: What a piece takes besides its bytes.
+_PIECE_BYTES: Final = 150
 _HEADER: Final = Struct(">BHH").unpack_from
 #: What a protected record begins with.
 _BEGINNING: Final = re.compile(rb"[\x15-\x17]\x03\x03")
@@ -76,8 +78,13 @@ class Records:
         self._tries = limits.TLS_TRIES
 
     def __len__(self) -> int:
-        """Bytes that are held."""
+        """Bytes that are here."""
         return len(self._data)
+
+    @property
+    def memory(self) -> int:
+        """What they take, with what is known of their pieces."""
+        return len(self._data) + _PIECE_BYTES * len(self._pieces)
 
     def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> int:
         """Takes a piece; returns how many of its bytes are skipped."""

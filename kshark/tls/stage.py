@@ -90,7 +90,7 @@ class TlsStage:
     def _take(self, number: int, happened: list[Happening], out: list[Item]) -> None:
         """What happened on one TLS connection, in the order of packets over both directions."""
         connection = self._connections[number]
-        self._held -= connection.size
+        self._held -= connection.memory
         for _, _, index, item in sorted(chain.from_iterable(map(_steps, count(), happened)), key=_place):
             if connection.over or isinstance(item, HalfClosed):
                 if index == 0:
@@ -105,14 +105,14 @@ class TlsStage:
         if connection.over or isinstance(happened[-1], Closed):
             del self._connections[number]
         else:
-            self._held += connection.size
+            self._held += connection.memory
 
     def _make_room(self, out: list[Item]) -> None:
         """Too many bytes wait: the connections with most of them are given up."""
-        for number, connection in sorted(self._connections.items(), key=lambda each: -each[1].size):
+        for number, connection in sorted(self._connections.items(), key=lambda each: -each[1].memory):
             if self._held <= limits.TLS_HELD_BYTES // 2:
                 break
-            self._held -= connection.size
+            self._held -= connection.memory
             connection.give_up(NOT_SEEN, out)
             if connection.over:
                 del self._connections[number]

@@ -187,7 +187,7 @@ def test_bytes_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in engine.feed(batch([packet])):
             pass
     stage: Any = engine.front.framing._tls
-    assert stage._held == sum(each.size for each in stage._connections.values()) <= 100_000
+    assert stage._held == sum(each.memory for each in stage._connections.values()) <= 100_000
 
 
 def test_the_state_is_put_away_and_taken_up_again(talked: tuple[Conversation, Secrets]) -> None:
