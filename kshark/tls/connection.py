@@ -1,7 +1,8 @@
 """One TLS connection: its handshake read as far as it is in clear, its records opened with logged secrets, what was inside handed on.
 
 Each record of application data becomes one piece of a Run, with the packets and times of the record. Both directions are fed in the order
-of packets; what a side sends before the other side's ServerHello is known waits for that. Bytes that cannot be decrypted are counted, and
+of packets; what a side sends before the ServerHello and the secrets are known waits for them: who logs secrets while a capture is written
+is a moment late. Bytes that cannot be decrypted are counted, and
 where some that might have been data are missing, a Gap says so. Source: RFC 8446, RFC 5246.
 """
 
@@ -44,10 +45,11 @@ class Connection:
         #: The first handshake message of each side, until it is whole; None behind it.
         self._greetings: list[bytearray | None] = [bytearray(), bytearray()]
         self._client_hello: ClientHello | None = None
+        self._server_hello: ServerHello | None = None
         #: With which packet it was known how records are protected.
         self._agreed: tuple[int, int] | None = None
-        #: Records that came before that.
-        self._waiting: list[Record] = []
+        #: Records that came before that, with their side.
+        self._waiting: list[tuple[Records, Record]] = []
         self._waiting_bytes = 0  # with what is known of them
         #: 0-RTT data may still come; how many records of it were not opened, and the number of the next one.
         self._early: Tls13 | None = None
@@ -72,6 +74,8 @@ class Connection:
             return
         side = self._sides[run.side]
         self._unread(side, side.add(data, run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index]))
+        if self._server_hello is not None and self._agreed is None:
+            self._agree(*side.ready, out)
         self._advance(side, out)
 
     def hand_on(self) -> None:
@@ -91,7 +95,7 @@ class Connection:
         except NotTls:
             self.give_up("bytes that are no TLS records" if not side.searching else "no record was found again after a gap", out)
         if len(self._sides[0]) + len(self._sides[1]) + self._waiting_bytes > limits.TLS_WAITING_BYTES:
-            self.give_up(NOT_SEEN, out)
+            self.give_up(self._why_waiting(), out)
 
     def _resumed(self, side: Records) -> bool:
         """Whether a record was found again behind a hole; before it is known how they are protected nobody looks."""
@@ -116,10 +120,9 @@ class Connection:
             self._open(side, record, out)
 
     def _wait(self, side: Records, record: Record) -> None:
-        """Only the server's answer tells what it is."""
-        if side.side == self._told.client:
-            self._waiting.append(record)
-            self._waiting_bytes += record.size + _RECORD_BYTES
+        """Only the server's answer, and secrets, tell what it is."""
+        self._waiting.append((side, record))
+        self._waiting_bytes += record.size + _RECORD_BYTES
 
     def _in_clear(self, side: Records, record: Record, out: list[Item]) -> None:
         """TLS 1.2 up to the side's ChangeCipherSpec."""
@@ -211,21 +214,32 @@ class Connection:
             self._greetings[1 - self._told.client] = bytearray()
             return
         self._told.version = _NAMES.get(hello.version, f"version {hello.version:#06x}")
-        if why := self._agree(asked, hello):
+        self._server_hello = hello
+        self._agree(record.ready, record.ready_ns, out)
+
+    def _agree(self, packet: int, time_ns: int, out: list[Item]) -> None:
+        """Looks up the secrets; with them, and that packet, it is known how records are protected."""
+        why = self._protect()
+        if why == NO_KEYS:
+            return  # they may come
+        if why:
             self.give_up(why, out)
             return
-        self._agreed = record.ready, record.ready_ns
+        self._agreed = packet, time_ns
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        client = self._sides[self._told.client]
-        for each in waiting:
+        for side, record in waiting:
             if self._dead:
-                self._unread(client, each.size)
+                self._unread(side, record.size)
             else:
-                self._record(client, each, out)
-        self._advance(client, out)
+                self._record(side, record, out)
+        for side in self._sides:
+            self._advance(side, out)
 
-    def _agree(self, asked: ClientHello, hello: ServerHello) -> str:
+    def _protect(self) -> str:
         """Sets how both sides protect their records; why that is not possible, else an empty text."""
+        asked, hello = self._client_hello, self._server_hello
+        assert asked is not None
+        assert hello is not None
         secrets = self._keys.of(asked.random)
         suites = {TLS_12: SUITES_12, TLS_13: SUITES_13}.get(hello.version)
         if suites is None:
@@ -257,8 +271,8 @@ class Connection:
             return
         side = self._sides[gap.side]
         self._unread(side, side.lose(gap.size))
-        if self._greetings[gap.side] is not None:
-            self.give_up(NOT_SEEN, out)
+        if self._greetings[gap.side] is not None or any(waiting is side for waiting, _ in self._waiting):
+            self.give_up(self._why_waiting(), out)
             return
         side.lost, self._runs[gap.side] = gap.first_packet, None
         out.append(Gap(self.flow, gap.side, gap.packet, gap.time_ns, gap.first_packet, gap.last_packet, -1, gap.reason))
@@ -269,6 +283,10 @@ class Connection:
         side.lost, self._runs[side.side] = first, None
         out.append(Gap(self.flow, side.side, packet, time_ns, first, packet, -1, "undecrypted"))
 
+    def make_room(self, out: list[Item]) -> None:
+        """Too much of all connections waits, and most of this one."""
+        self.give_up(self._why_waiting(), out)
+
     def give_up(self, why: str, out: list[Item]) -> None:
         """Nothing more of the connection is read: what is read of one direction alone would look as if the other one were silent."""
         self._told.why = why
@@ -276,8 +294,8 @@ class Connection:
         for side in self._sides:
             self._unread(side, len(side))
             side.drop(len(side))
-        for record in self._waiting:
-            self._unread(self._sides[self._told.client], record.size)
+        for side, record in self._waiting:
+            self._unread(side, record.size)
         self._waiting, self._waiting_bytes = [], 0
         if self._silent:
             self.over = True
@@ -293,6 +311,8 @@ class Connection:
 
     def closed(self, closed: Closed, out: list[Item]) -> None:
         """The end of the connection."""
+        if self._server_hello is not None and self._agreed is None and not self._dead:
+            self._agree(closed.packet, closed.time_ns, out)
         for side in self._sides:
             self._unread(side, len(side))
         if self._silent and self.flow.service == "unknown":
@@ -311,7 +331,10 @@ class Connection:
         """Why nothing came of a connection whose keys did not fail."""
         if self._agreed is not None:
             return "it carried no data"
-        return NOT_SEEN if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+        return self._why_waiting() if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+
+    def _why_waiting(self) -> str:
+        return NOT_SEEN if self._server_hello is None else NO_KEYS
 
 
 def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:

@@ -12,7 +12,7 @@ from typing import Final
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
 from kshark.reassembly import Item, Run, Runs
-from kshark.tls.connection import NOT_SEEN, Connection
+from kshark.tls.connection import Connection
 from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO
 from kshark.tls.keylog import KeyLog
 from kshark.tls.records import HANDSHAKE
@@ -113,7 +113,7 @@ class TlsStage:
             if self._held <= limits.TLS_HELD_BYTES // 2:
                 break
             self._held -= connection.memory
-            connection.give_up(NOT_SEEN, out)
+            connection.make_room(out)
             if connection.over:
                 del self._connections[number]
 

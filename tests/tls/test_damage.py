@@ -148,6 +148,19 @@ def test_a_damaged_record_costs_what_was_in_it(talked: tuple[Conversation, Secre
         assert detail.startswith("records of which a part is missing")
 
 
+@pytest.mark.parametrize("late", [5, 9, 20, 60])
+def test_secrets_may_come_behind_what_they_open(talked: tuple[Conversation, Secrets], late: int) -> None:
+    """Who catches secrets while a capture is written is a moment late; what waited counts as complete when they came."""
+    talk, secrets = talked
+    rows = talk.packets()
+    parts = [batch([p for _, p in rows[:late]]), batch([p for _, p in rows[late:]], late + 1)]
+    parts[1].secrets = secrets.text
+    found = [event for page in Engine(Options(records=False), registry()).pages(parts) for event in page]
+    assert said(found) == said(told(talk, secrets))
+    assert all(it.packet > late or it.packet == one.packet for it, one in zip(messages(found), messages(told(talk, secrets)), strict=True))
+    assert weirds(found) == []
+
+
 def test_hostile_bytes_end_in_no_traceback() -> None:
     talk, secrets = Conversation(), Secrets()
     session(talk, secrets)
