@@ -26,7 +26,7 @@ import msgspec
 
 from kshark.capture import open_captures
 from kshark.embedded import Embedding
-from kshark.exchange import Decoders, ExchangeStage
+from kshark.exchange import BodyWitness, Decoders, ExchangeStage
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Message, PacketBatch
@@ -81,7 +81,7 @@ class Reading:
     def run(self, *, count_records: bool = False) -> Reading:
         timed = self.clock.timed
         registry, reader = self.registry, make_reader(self.opened, True)
-        framing, link = Framing(registry.knows), Link()
+        framing, link = Framing(BodyWitness(registry)), Link()
         exchange, embedding = ExchangeStage(Decoders(registry, reader, self.bodies), reader), Embedding(registry, reader)
         items = iter(open_captures([self.path]))
         with _fills_timed(self.clock), open(os.devnull, "wb") as out:

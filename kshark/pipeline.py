@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kshark.exchange import Decoders, ExchangeStage, FlowState
+from kshark.exchange import BodyWitness, Decoders, ExchangeStage, FlowState
 from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
@@ -53,7 +53,7 @@ class Front:
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
-        self.framing = Framing(registry.knows, options.kafka_ports, options.tls_keys, exact=options.exact)
+        self.framing = Framing(BodyWitness(registry), options.kafka_ports, options.tls_keys, exact=options.exact)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -152,7 +152,7 @@ class Share:
     def __init__(self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        self._framing = Framing(registry.knows, asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True)
+        self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True)
         self._back = Back(asked, registry, asking=True)
         known = [*told]
         self._framing.brokers.told(known)

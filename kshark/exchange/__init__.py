@@ -3,5 +3,6 @@
 from kshark.exchange.connection import FlowState
 from kshark.exchange.decoding import Decoders
 from kshark.exchange.stage import ExchangeStage
+from kshark.exchange.witness import BodyWitness
 
-__all__ = ["Decoders", "ExchangeStage", "FlowState"]
+__all__ = ["BodyWitness", "Decoders", "ExchangeStage", "FlowState"]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kshark import limits
+from kshark.framing.boundaries import next_request
 from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_REQUEST,
     Chain,
     Knows,
+    Witness,
     answers_alone,
+    answers_at,
     answers_from,
     foreign,
     lengths_from,
-    next_request,
     requests_from,
 )
-from kshark.framing.streams import UNSURE, Stream
+from kshark.framing.streams import UNSURE, Stream, Tell
 from kshark.model import Flow, Side
+
+#: So many requests are looked at for one whose body decodes.
+BODIES: Final = 4
 
 
 class Conversation:
@@ -47,7 +54,7 @@ class Conversation:
     def lose_patience(self, packet: int) -> int:
         """Sets `late` if the time line has waited too long, or for too many bytes; returns since which packet it waits."""
         size, since = self.uncertain(packet)
-        self.late = self.late or size > limits.RECOGNITION_BYTES or packet - since >= limits.HELD_PACKETS
+        self.late = self.late or size > limits.HELD_BYTES or packet - since >= limits.HELD_PACKETS
         return since
 
     def delay(self, packet: int, time_ns: int) -> None:
@@ -61,7 +68,9 @@ class Conversation:
             stream.drop_all()
 
 
-def judge(conversation: Conversation, knows: Knows, brokers: Brokers, ports: frozenset[int], packet: int, *, final: bool) -> None:
+def judge(
+    conversation: Conversation, witness: Witness, brokers: Brokers, ports: frozenset[int], packet: int, tell: Tell, *, final: bool
+) -> None:
     """Sets the flow's service and, for Kafka, its client side; leaves the service unknown while the bytes do not tell.
 
     `brokers`: ends known to be Kafka brokers; only what was known before `packet` is used. `final`: no more bytes
@@ -69,36 +78,42 @@ def judge(conversation: Conversation, knows: Knows, brokers: Brokers, ports: fro
     """
     if conversation.size < conversation.try_at and not final:
         return
-    heads = (conversation.streams[0].joined(), conversation.streams[1].joined())
+    streams = conversation.streams
+    if streams[0].skip or streams[1].skip:
+        for stream in streams:
+            stream.can_be_cut(tell)
+    heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
     if side is None:
         service = foreign(heads[0]) or foreign(heads[1])
         if service is not None:
             conversation.flow.service = service
             return
-        side = _client(conversation, heads, knows, final)
+        side = _client(conversation, heads, witness, final, tell)
     if side is None:
-        side = _by_broker(conversation, heads, brokers, packet, knows, final)
+        side = _by_broker(conversation, heads, brokers, packet, witness, final)
     if side is not None:
-        _settle(conversation, side, knows)
-        return
-    if _certainly_other(conversation, heads, knows):
+        _settle(conversation, side, witness)
+    elif _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
     elif conversation.size > limits.RECOGNITION_BYTES:
-        conversation.try_at = conversation.size + min(conversation.size >> 1, *(_until_whole(head, knows) for head in heads))
-        if conversation.size > limits.SEARCH_BYTES:
-            conversation.flow.service = "other"
+        _look_again(conversation, tell)
 
 
-def _until_whole(head: bytes, knows: Knows) -> int:
-    """Bytes missing of the request at the end of these, so that it is judged as soon as it is complete."""
-    chain = requests_from(head, 0, knows)
-    if chain.consistent and chain.headers and chain.headers[-1].end > len(head):
-        return chain.headers[-1].end - len(head)
-    return len(head) or limits.SEARCH_BYTES
+def _look_again(conversation: Conversation, tell: Tell) -> None:
+    """So many bytes tell nothing: the next look is at half as many more, or when the frame is whole that may begin in them.
+
+    Bytes that were no requests from the beginning may still have some farther on.
+    """
+    for stream in conversation.streams:
+        if stream.size > limits.SEARCH_BYTES and stream.awaited <= stream.size:
+            stream.lost = True
+            stream.wait_for(None, tell)
+    missing = [stream.awaited - stream.size for stream in conversation.streams if stream.awaited > stream.size]
+    conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 
 
-def _settle(conversation: Conversation, client: Side, knows: Knows) -> None:
+def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
     flow = conversation.flow
     flow.service = "kafka"
     flow.client_side = client
@@ -106,7 +121,7 @@ def _settle(conversation: Conversation, client: Side, knows: Knows) -> None:
         stream.by_client = stream.side == client
         stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
         if not stream.begun:
-            if stream.by_client and requests_from(stream.joined(), 0, knows).whole:
+            if stream.by_client and requests_from(stream.joined(), 0, witness.knows).whole:
                 stream.searching, stream.unsure = False, UNSURE
             else:
                 stream.search()
@@ -121,39 +136,54 @@ def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
     return None
 
 
-def _client(conversation: Conversation, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> Side | None:
+def _client(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, final: bool, tell: Tell) -> Side | None:
     """The side whose bytes look more like requests; None where neither does, or both alike."""
-    marks = [_requests_told(conversation, side, heads, knows, final) for side in (0, 1)]
+    marks = [_requests_told(conversation, side, heads, witness, final, tell) for side in (0, 1)]
     if marks[0] == marks[1]:
         return None
     return 0 if marks[0] > marks[1] else 1
 
 
-def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, bytes], knows: Knows, final: bool) -> int:
+def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, bytes], witness: Witness, final: bool, tell: Tell) -> int:
     """How sure it is that a side sends requests: 0 not at all, more is better."""
     stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
         return 1 if answers_alone(other) else 0
-    chain = requests_from(head, 0, knows)
-    opened = conversation.flow.opened_by == side
-    if stream.begun and chain.consistent and chain.headers:
-        linked = _linked(chain, other)
-        if chain.headers[0].telling and chain.whole:
-            return 4 + 2 * opened + linked
-        if chain.whole and (linked or opened or _same_throughout(chain)):
-            return 2 + opened + linked
-        if chain.headers[0].telling and opened and len(head) > limits.RECOGNITION_BYTES:
-            return 3
-    if stream.begun and not chain.headers:
-        # a version newer than any known: weak, unless the other side answers it or nobody will say more
-        newer = _of_any_version(head, knows)
-        if newer.whole and (_linked(newer, other) or (final and opened)):
-            return 1
     if not stream.begun:
-        at_once = chain.consistent and chain.whole and chain.headers[0].telling and chain.headers[-1].end == len(head)
-        if at_once or next_request(head, stream.edges(), None, None, knows, final) is not None:
+        found = next_request(head, stream.edges(), None, None, witness, final)
+        if found is None or not found.sure:
+            stream.wait_for(found, tell)
+            return 0
+        return 3
+    chain = requests_from(head, 0, witness.knows)
+    opened = conversation.flow.opened_by == side
+    if chain.whole and chain.consistent:
+        linked = _linked(chain, other)
+        if _told_by_bodies(chain, head, other, witness):
+            return 2 + 2 * chain.headers[0].telling * (1 + opened) + opened + linked
+    elif chain.consistent and chain.headers:
+        stream.awaited = chain.headers[0].end
+        if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
             return 3
+    elif not chain.headers:
+        # a version newer than any known: weak, unless the other side answers it or nobody will say more
+        newer = _of_any_version(head, witness.knows)
+        if newer.whole and (_linked(newer, other) or (final and opened and newer.headers[0].telling)):
+            return 1
     return 0
+
+
+def _told_by_bodies(chain: Chain, head: bytes, other: bytes, witness: Witness) -> bool:
+    """Whether one of the first requests has the body that its header announces, or was answered as such requests are."""
+    at = 0
+    for header in chain.headers[: min(chain.whole, BODIES)]:
+        if witness.asks(head, at + 4, header.end):
+            return True
+        found = answers_at(other, header.correlation_id)
+        if found is not None and witness.answers(header.key, header.version, other, *found):
+            return True
+        at = header.end
+    return False
 
 
 def _of_any_version(head: bytes, knows: Knows) -> Chain:
@@ -166,21 +196,15 @@ def _linked(chain: Chain, other: bytes) -> int:
     return 1 if answers_from(other, 0, [header.correlation_id for header in chain.headers])[0] else 0
 
 
-def _same_throughout(chain: Chain) -> bool:
-    """Whether several requests have the same API, version and client id. Answers misread as requests do not: their ids keep growing."""
-    kinds = {(header.key, header.version, header.client_id) for header in chain.headers}
-    return len(chain.headers) >= 2 and len(kinds) == 1
-
-
 def _by_broker(
-    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Brokers, packet: int, knows: Knows, final: bool
+    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Brokers, packet: int, witness: Witness, final: bool
 ) -> Side | None:
     """The client side of a connection to a known broker whose first bytes are no valid request."""
     for side in (0, 1):
         head = heads[side]
         if not conversation.streams[side].begun or not head:
             continue
-        chain = requests_from(head, 0, knows)
+        chain = requests_from(head, 0, witness.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
         would_tell = broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole))
@@ -189,7 +213,7 @@ def _by_broker(
     return None
 
 
-def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], knows: Knows) -> bool:
+def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness) -> bool:
     """Whether a connection seen from its beginning starts in a way in which no request starts."""
     opener = conversation.flow.opened_by
     if opener is None:
@@ -197,7 +221,7 @@ def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], kno
     own, other = heads[opener], heads[1 - opener]
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
-    chain = requests_from(own, 0, knows)
+    chain = requests_from(own, 0, witness.knows)
     if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
-    return not _of_any_version(own, knows).headers
+    return not _of_any_version(own, witness.knows).headers

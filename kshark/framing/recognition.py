@@ -12,12 +12,25 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from struct import Struct
-from typing import Final
+from typing import Final, Protocol
 
 from kshark import limits
 from kshark.model import Service
 
 Knows = Callable[[int, int], bool]
+
+
+class Witness(Protocol):
+    """What is known of Kafka's messages: `knows` whether an api key and version exist, `asks` whether the frame between two positions is a
+    request to its last byte, `answers` whether it is an answer to a request of that key and version.
+    """
+
+    def knows(self, key: int, version: int, /) -> bool: ...
+
+    def asks(self, data: bytes, start: int, end: int, /) -> bool: ...
+
+    def answers(self, key: int, version: int, data: bytes, start: int, end: int, /) -> bool: ...
+
 
 _LENGTH: Final = Struct(">i").unpack_from
 _HEADER: Final = Struct(">ihhih").unpack_from
@@ -128,6 +141,21 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
     return whole, True, at == len(data)
 
 
+def answers_at(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int] | None:
+    """From where to where the first whole answer with that correlation id lies, behind its length; None where there is none."""
+    at = 0
+    for _ in range(most):
+        if at + 8 > len(data):
+            return None
+        length, found = _ANSWER(data, at)
+        if not LEAST_ANSWER <= length <= len(data) - at - 4:
+            return None
+        if found == correlation_id:
+            return at + 4, at + 4 + length
+        at += 4 + length
+    return None
+
+
 def lengths_from(data: bytes) -> tuple[int, bool]:
     """How many whole frames follow from the beginning by their lengths alone, and whether the bytes end where one does."""
     at = whole = 0
@@ -151,54 +179,3 @@ def answers_alone(data: bytes) -> bool:
         ids.append(correlation_id)
         at += 4 + length
     return all(0 < b - a <= 16 for a, b in pairwise(ids))
-
-
-def next_request(data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, knows: Knows, final: bool) -> int | None:
-    """Where requests begin again, in bytes that may start anywhere; `edges` are the positions where TCP segments begin.
-
-    Accepted are three whole requests in a row, or one at a segment's edge whose correlation id continues from `last_id` with the same
-    client id; and only if all frames from there are plausible up to the end of the bytes: frames inside a record's value would end with
-    that value. `final`: no more bytes come.
-    """
-    for at in _request_places(data, edges, client_id):
-        chain = requests_from(data, at, knows)
-        if not chain.consistent or not chain.headers:
-            continue
-        first = chain.headers[0]
-        goes_on = last_id is not None and 0 < (first.correlation_id - last_id) <= limits.IN_FLIGHT and first.client_id == client_id
-        if goes_on and (at in edges or chain.whole >= 2):
-            return at
-        rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
-        if rising and (chain.whole >= 3 or (final and chain.whole >= 1 and at in edges and first.telling)):
-            return at
-    return None
-
-
-def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:
-    """Where a request may begin: segments' edges first, then wherever the connection's client id stands."""
-    places = [edge for edge in edges if edge < len(data)]
-    if client_id:
-        mark = len(client_id).to_bytes(2, "big") + client_id
-        found = data.find(mark, HEADER_BYTES - 2)
-        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
-            places.append(found - HEADER_BYTES + 2)
-            found = data.find(mark, found + 1)
-    return sorted(set(places))
-
-
-def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int], final: bool) -> int | None:
-    """Where answers begin again, in bytes that may start anywhere: two whole answers to open requests in a row, or one that reaches from a
-    segment's edge to the end of the bytes; all frames from there must be plausible.
-    """
-    places = {edge for edge in edges if edge < len(data)}
-    for number in open_ids[: limits.BOUNDARY_PLACES]:
-        mark = number.to_bytes(4, "big", signed=True)
-        found = data.find(mark, 4)
-        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
-            places.add(found - 4)
-            found = data.find(mark, found + 1)
-    for at in sorted(places):
-        whole, consistent, ends = answers_from(data, at, open_ids)
-        if consistent and (whole >= 2 or (whole == 1 and ends and at in edges)):
-            return at
-    return None

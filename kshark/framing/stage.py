@@ -15,7 +15,7 @@ from kshark import limits
 from kshark.framing.brokers import Brokers
 from kshark.framing.cutting import Broken, cut
 from kshark.framing.judgement import Conversation, judge
-from kshark.framing.recognition import Knows
+from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
 from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
@@ -28,16 +28,16 @@ Step = tuple[Happening, int]
 
 
 class Framing:
-    """From segments to the time line. `knows` says whether an api key and version exist; `kafka_ports` carry Kafka whatever the bytes say.
+    """From segments to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes say.
 
     `tls_keys`: the text of a TLS key log. `exact`: every segment is reassembled one by one. `asking`: only some of the capture's
     connections come here.
     """
 
     def __init__(
-        self, knows: Knows, kafka_ports: frozenset[int] = frozenset(), tls_keys: bytes = b"", *, exact: bool = False, asking: bool = False
+        self, witness: Witness, kafka_ports: frozenset[int] = frozenset(), tls_keys: bytes = b"", *, exact: bool = False, asking: bool = False
     ) -> None:
-        self._knows = knows
+        self._witness = witness
         self._ports = kafka_ports
         self._reassembly = Reassembly(exact=exact)
         self._tls = TlsStage(tls_keys)
@@ -244,7 +244,7 @@ class Framing:
         """One more piece came: try to recognise the connection, find its message boundary, cut its frames."""
         service: str = conversation.flow.service
         if service == "unknown":
-            judge(conversation, self._knows, self._brokers, self._ports, packet, final=False)
+            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=False)
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
@@ -297,7 +297,7 @@ class Framing:
                 conversation.lose_patience(stream.ready[-1])
                 if conversation.late:
                     stream.delay(*((final.packet, final.time_ns) if final else (stream.ready[-1], stream.ready_ns[-1])))
-                if stream.find(conversation.streams[1 - stream.side], self._knows, final is not None, self._told.append):
+                if stream.find(conversation.streams[1 - stream.side], self._witness, final is not None, self._told.append):
                     continue
             if not waiting:
                 return
@@ -327,7 +327,7 @@ class Framing:
     def _finish(self, conversation: Conversation, closed: Closed) -> None:
         flow = conversation.flow
         if flow.service == "unknown" and conversation.size:
-            judge(conversation, self._knows, self._brokers, self._ports, closed.packet, final=True)
+            judge(conversation, self._witness, self._brokers, self._ports, closed.packet, self._told.append, final=True)
             if conversation.late:
                 conversation.delay(closed.packet, closed.time_ns)
         if flow.service == "kafka":

@@ -15,7 +15,8 @@ from struct import Struct
 from typing import Final, Literal
 
 from kshark import limits
-from kshark.framing.recognition import Knows, header_at, next_answer, next_request
+from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
+from kshark.framing.recognition import Witness, header_at
 from kshark.model import Flow, Gap, Side, Weird
 from kshark.reassembly import Run, Runs
 
@@ -32,8 +33,8 @@ class Stream:
     """One direction's bytes that are not cut into frames yet."""
 
     __slots__ = (
-        "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching", "side",
-        "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
+        "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching",
+        "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -54,6 +55,8 @@ class Stream:
         #: A gap fell into this direction.
         self.lost = False
         self.try_at = 0
+        #: Where the frame ends that may begin in these bytes; 0: none is known.
+        self.awaited = 0
         #: Bytes still to be skipped: they belong to a frame that a gap broke.
         self.skip = 0
         self.skip_why = ""
@@ -180,7 +183,7 @@ class Stream:
     def search(self) -> None:
         """From here on the next message boundary is not known."""
         self.searching = True
-        self.try_at = 0
+        self.try_at = self.awaited = 0
         self.need = 4
 
     def _skip_bytes(self, count: int, tell: Tell) -> None:
@@ -232,39 +235,47 @@ class Stream:
             self.lost = True  # not recognised yet: once it is, the next boundary is searched
         elif not self.searching:
             self.skip, self.skip_why = self.need - self.size, "the rest of a frame passed over"
+        if self.awaited > self.size:
+            self.skip, self.skip_why = self.awaited - self.size, "the rest of a frame passed over"
+        self.try_at = self.awaited = 0
         self._skip_bytes(self.size, tell)
         self.need = 4
 
-    def find(self, other: Stream, knows: Knows, final: bool, tell: Tell) -> bool:
+    def find(self, other: Stream, witness: Witness, final: bool, tell: Tell) -> bool:
         """Searches the bytes here for the next message boundary; True if frames can be cut again."""
         if not self.size or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
-            at = next_request(data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, knows, final)
+            found = next_request(data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, witness, final)
         else:
-            at = next_answer(data, edges, self.open_ids(other), final)
-        if at is None:
-            self.try_at = self.size + (self.size >> 2) if self.size > limits.RECOGNITION_BYTES else 0
-            if self.size > limits.SEARCH_BYTES:
-                self._skip_bytes(self.size - limits.RECOGNITION_BYTES, tell)
-                self.try_at = 0
+            found = next_answer(data, edges, self.open_ids(other))
+        if found is None or not found.sure:
+            self.wait_for(found, tell)
             return False
         packet, time_ns = self.ready[0], self.ready_ns[0]
-        self._skip_bytes(at, tell)
+        self._skip_bytes(found.at, tell)
         self.tell_skipped(packet, time_ns, "until the next message boundary", tell)
         self.searching = False
         self.unsure = UNSURE
         return True
 
+    def wait_for(self, found: Boundary | None, tell: Tell) -> None:
+        """No boundary is certain yet: of too many bytes those that hold none are skipped, and the search waits for more."""
+        size = self.size
+        if size > limits.SEARCH_BYTES:
+            old = size - limits.RECOGNITION_BYTES if found is None else min(found.at, size - limits.RECOGNITION_BYTES)
+            self._skip_bytes(old, tell)
+            found = found and found._replace(at=found.at - old, end=found.end - old)
+        self.awaited = 0 if found is None else found.end
+        more = self.size + (self.size >> 2) if self.size > limits.RECOGNITION_BYTES else 0
+        self.try_at = min(more, self.awaited) if self.awaited > self.size else more
+
     def open_ids(self, other: Stream) -> list[int]:
         """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last here."""
         now = self.ready[-1]
         asked = [signed(number) for number in other.ids if number >> 32 <= now][-REMEMBERED:]
-        answered = signed(self.ids[-1]) if self.ids else None
-        if answered in asked:
-            return asked[len(asked) - asked[::-1].index(answered) :]
-        return asked
+        return open_at(asked, signed(self.ids[-1]) if self.ids else None)
 
     def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:
         """The connection is over: what is left here is no whole frame."""

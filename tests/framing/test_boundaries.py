@@ -7,7 +7,8 @@ import struct
 import pytest
 
 from kshark import limits
-from kshark.framing.recognition import answers_alone, next_answer, next_request
+from kshark.framing.boundaries import next_answer, next_request
+from kshark.framing.recognition import answers_alone
 from kshark.framing.streams import Stream
 from kshark.model import ACK, FIN, Closed, Ends, Exchange, Flow, HalfClosed, Message, Weird
 from tests.exchange.test_stage import Talk, answer, codes, framed, metadata, request
@@ -16,8 +17,17 @@ from tests.packets import Tcp
 PACKET = 1460
 
 
-def knows(key: int, version: int) -> bool:
-    return key == 3
+class OnlyHeaders:
+    """Knows one API, and of no body whether it fits."""
+
+    def knows(self, key: int, version: int) -> bool:
+        return key == 3
+
+    def asks(self, data: bytes, start: int, end: int) -> bool:
+        return False
+
+    def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> bool:
+        return False
 
 
 # -- a gap inside a frame of known length
@@ -89,20 +99,30 @@ def test_open_are_the_requests_behind_the_last_one_that_was_answered() -> None:
 # -- what is enough
 
 
+def answers_at(data: bytes, edges: list[int], open_ids: list[int]) -> int | None:
+    found = next_answer(data, edges, open_ids)
+    return found.at if found is not None and found.sure else None
+
+
+def requests_at(data: bytes, edges: list[int], last_id: int, client_id: bytes) -> int | None:
+    found = next_request(data, edges, last_id, client_id, OnlyHeaders(), False)
+    return found.at if found is not None and found.sure else None
+
+
 def test_one_answer_is_enough_only_from_a_packets_edge_to_the_end_of_what_came() -> None:
     one, two = answer(7), answer(7) + answer(8)
-    assert next_answer(b"junk" + one, [0], [7, 8], False) is None
-    assert next_answer(b"junk" + one, [0, 4], [7, 8], False) == 4
-    assert next_answer(b"junk" + one + b"\0", [0, 4], [7, 8], False) is None
-    assert next_answer(b"junk" + two, [0], [7, 8], False) == 4
-    assert next_answer(b"junk" + two, [0], [8, 9], False) is None
+    assert answers_at(b"junk" + one, [0], [7, 8]) is None
+    assert answers_at(b"junk" + one, [0, 4], [7, 8]) == 4
+    assert answers_at(b"junk" + one + b"\0", [0, 4], [7, 8]) is None
+    assert answers_at(b"junk" + two, [0], [7, 8]) == 4
+    assert answers_at(b"junk" + two, [0], [8, 9]) is None
 
 
 @pytest.mark.parametrize(("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IN_FLIGHT, 4), (6 + limits.IN_FLIGHT, None)])
 def test_one_request_is_enough_only_if_it_goes_on_from_the_last_one(number: int, found: int | None) -> None:
-    assert next_request(b"junk" + metadata(number), [0, 4], 5, b"c", knows, False) == found
-    assert next_request(b"junk" + metadata(number), [0, 4], 5, b"other", knows, False) is None
-    assert next_request(b"junk" + metadata(number), [0], 5, b"c", knows, False) is None
+    assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"c") == found
+    assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"other") is None
+    assert requests_at(b"junk" + metadata(number), [0], 5, b"c") is None
 
 
 @pytest.mark.parametrize(
