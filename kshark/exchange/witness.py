@@ -11,6 +11,8 @@ from kshark.exchange.decoding import skip_tags
 from kshark.registry import Registry
 from kshark.schema import Layout
 
+#: Fewer bytes fit a body by chance.
+TELLING_BYTES: Final = 4
 _HEAD: Final = Struct(">hhih").unpack_from
 
 
@@ -24,39 +26,41 @@ class BodyWitness:
         """Whether any Kafka release has this API in this version."""
         return self._registry.knows(key, version)
 
-    def asks(self, data: bytes, start: int, end: int) -> bool:
-        """Whether the frame from `start` to `end` is a request: a header, a client id that is text, and the body it announces."""
-        try:
-            key, version, _, size = _HEAD(data, start)
-            api = self._registry.api(key)
-            if api is None or not self._registry.knows(key, version):
-                return False
-            at = start + 10 + max(size, 0)
-            data[start + 10 : at].decode()
-            header = api.request_header_version(version)
-            if header == 0:
-                at = start + 8
-            elif header == 2:
-                at = skip_tags(data, at, end)
-        except (IndexError, StructError, UnicodeDecodeError):
-            return False
-        return _fits(api.request, version, data, at, end)
-
-    def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> bool:
-        """Whether the frame from `start` to `end` has the body of an answer to such a request."""
+    def asks(self, data: bytes, start: int, end: int) -> int:
+        """1 if the frame from `start` to `end` is a request to its last byte, -1 if not, 0 if its body is too short to tell."""
+        key, version, _, size = _HEAD(data, start)
         api = self._registry.api(key)
         if api is None:
-            return False
-        try:
-            at = skip_tags(data, start + 4, end) if api.response_header_version(version) else start + 4
-        except (IndexError, StructError):
-            return False
-        if api.fallback is not None and _fits(api.response, api.fallback[1], data, at, end):
-            return True
-        return _fits(api.response, version, data, at, end)
+            return 0
+        at = start + 10 + max(size, 0)
+        header = api.request_header_version(version)
+        if header == 0:
+            at = start + 8
+        elif header == 2:
+            at = _behind_tags(data, at, end)
+        return _told(api.request, version, data, at, end)
+
+    def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> int:
+        """The same of an answer to such a request; where that version is newer than any known, of the nearest."""
+        api = self._registry.api(key)
+        if api is None:
+            return 0
+        version = api.versions.nearest(version)
+        at = _behind_tags(data, start + 4, end) if api.response_header_version(version) else start + 4
+        told = _told(api.response, version, data, at, end)
+        if told < 0 and api.fallback is not None:
+            return _told(api.response, api.fallback[1], data, at, end)
+        return told
 
 
-def _fits(layout: Layout, version: int, data: bytes, at: int, end: int) -> bool:
-    if at > end or end > len(data):
-        return False
-    return not interpret(layout, version, data, at, end).faults
+def _behind_tags(data: bytes, at: int, end: int) -> int:
+    try:
+        return skip_tags(data, at, end)
+    except (IndexError, StructError):
+        return end + 1
+
+
+def _told(layout: Layout, version: int, data: bytes, at: int, end: int) -> int:
+    if at > end or interpret(layout, version, data, at, end).faults:
+        return -1
+    return int(end - at >= TELLING_BYTES)

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.framing.recognition import HEADER_BYTES, LEAST_ANSWER, Chain, Witness, answers_from, requests_from
+from kshark.framing.recognition import HEADER_BYTES, LEAST_ANSWER, Chain, Witness, answers_from, bodies_told, requests_from
 
 _ANSWER: Final = Struct(">ii").unpack_from
 
@@ -26,13 +26,14 @@ class Boundary(NamedTuple):
 
 
 def next_request(
-    data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, witness: Witness, final: bool
+    data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, witness: Witness, final: bool, *, known: bool = True
 ) -> Boundary | None:
     """Where requests begin again; `edges` are the positions where TCP segments begin.
 
-    Accepted are three whole requests in a row; at a segment's edge one whose body decodes, one with the header of another behind it, or
-    one that continues from `last_id` with the same client id; and only if all frames from there are plausible up to the end of the bytes:
-    frames inside a record's value would end with that value. `final`: no more bytes come.
+    In a connection that is known, three whole requests in a row are accepted; at a segment's edge one whose body decodes, one with the
+    header of another behind it, or one that continues from `last_id` with the same client id. If `known` is False, bodies must decode.
+    All frames from there must be plausible up to the end of the bytes: frames inside a record's value would end with that value.
+    `final`: no more bytes come.
     """
     kept: Boundary | None = None
     starts = set(edges)
@@ -46,22 +47,25 @@ def next_request(
         if goes_on and (by_edge or chain.whole >= 2):
             return Boundary(at, first.end, True)
         rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
-        if rising and (
-            chain.whole >= 3 or (by_edge and chain.whole and (_confirmed(data, at, chain, witness) or (final and first.telling)))
-        ):
+        if rising and chain.whole and _confirmed(data, at, chain, witness, by_edge=by_edge, known=known, final=final):
             return Boundary(at, first.end, True)
+        if by_edge and chain.whole and not known:
+            return kept  # sound headers over other bodies: farther on a body may fit by chance
         if by_edge and not chain.whole and kept is None:
             kept = Boundary(at, first.end, False)
     return kept
 
 
-def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness) -> bool:
-    """Whether the first of these requests, at a segment's edge, is one: the next follows from it, or its body decodes."""
-    first, second = (*chain.headers, None)[:2]
-    assert first is not None
-    if second is not None and first.client_id and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT:
-        return True
-    return witness.asks(data, at + 4, first.end)
+def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, *, by_edge: bool, known: bool, final: bool) -> bool:
+    """Whether these are requests: the first is followed by others, or their bodies decode."""
+    if known:
+        first, second = (*chain.headers, None)[:2]
+        assert first is not None
+        if chain.whole >= 3 or (by_edge and final and first.telling):
+            return True
+        if by_edge and second is not None and first.client_id and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT:
+            return True
+    return by_edge and bodies_told(chain, at, data, b"", witness) > 0
 
 
 def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kshark import limits
 from kshark.framing.boundaries import next_request
 from kshark.framing.brokers import Brokers
@@ -14,17 +12,14 @@ from kshark.framing.recognition import (
     Knows,
     Witness,
     answers_alone,
-    answers_at,
     answers_from,
+    bodies_told,
     foreign,
     lengths_from,
     requests_from,
 )
 from kshark.framing.streams import UNSURE, Stream, Tell
 from kshark.model import Flow, Side
-
-#: So many requests are looked at for one whose body decodes.
-BODIES: Final = 4
 
 
 class Conversation:
@@ -150,40 +145,23 @@ def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, by
     if not head:
         return 1 if answers_alone(other) else 0
     if not stream.begun:
-        found = next_request(head, stream.edges(), None, None, witness, final)
+        found = next_request(head, stream.edges(), None, None, witness, final, known=False)
         if found is None or not found.sure:
             stream.wait_for(found, tell)
             return 0
         return 3
     chain = requests_from(head, 0, witness.knows)
     opened = conversation.flow.opened_by == side
-    if chain.whole and chain.consistent:
-        linked = _linked(chain, other)
-        if _told_by_bodies(chain, head, other, witness):
-            return 2 + 2 * chain.headers[0].telling * (1 + opened) + opened + linked
-    elif chain.consistent and chain.headers:
+    if chain.whole and chain.consistent and bodies_told(chain, 0, head, other, witness) > 0:
+        return 2 + 2 * chain.headers[0].telling * (1 + opened) + opened + _linked(chain, other)
+    if chain.consistent and chain.headers and not chain.whole:
         stream.awaited = chain.headers[0].end
         if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
             return 3
-    elif not chain.headers:
-        # a version newer than any known: weak, unless the other side answers it or nobody will say more
+    if not chain.headers:  # a version newer than any known: weak
         newer = _of_any_version(head, witness.knows)
-        if newer.whole and (_linked(newer, other) or (final and opened and newer.headers[0].telling)):
-            return 1
+        return int(newer.whole > 0 and bodies_told(newer, 0, head, other, witness) > 0)
     return 0
-
-
-def _told_by_bodies(chain: Chain, head: bytes, other: bytes, witness: Witness) -> bool:
-    """Whether one of the first requests has the body that its header announces, or was answered as such requests are."""
-    at = 0
-    for header in chain.headers[: min(chain.whole, BODIES)]:
-        if witness.asks(head, at + 4, header.end):
-            return True
-        found = answers_at(other, header.correlation_id)
-        if found is not None and witness.answers(header.key, header.version, other, *found):
-            return True
-        at = header.end
-    return False
 
 
 def _of_any_version(head: bytes, knows: Knows) -> Chain:

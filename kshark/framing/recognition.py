@@ -21,15 +21,15 @@ Knows = Callable[[int, int], bool]
 
 
 class Witness(Protocol):
-    """What is known of Kafka's messages: `knows` whether an api key and version exist, `asks` whether the frame between two positions is a
-    request to its last byte, `answers` whether it is an answer to a request of that key and version.
+    """What is known of Kafka's messages: `knows` whether an api key and version exist; `asks` what the body of the frame between two
+    positions tells of its being a request, `answers` of its being an answer to a request of that key and version: 1 for, -1 against.
     """
 
     def knows(self, key: int, version: int, /) -> bool: ...
 
-    def asks(self, data: bytes, start: int, end: int, /) -> bool: ...
+    def asks(self, data: bytes, start: int, end: int, /) -> int: ...
 
-    def answers(self, key: int, version: int, data: bytes, start: int, end: int, /) -> bool: ...
+    def answers(self, key: int, version: int, data: bytes, start: int, end: int, /) -> int: ...
 
 
 _LENGTH: Final = Struct(">i").unpack_from
@@ -41,6 +41,8 @@ HEADER_BYTES: Final = 14
 LEAST_REQUEST: Final = 8
 LEAST_ANSWER: Final = 4
 _HTTP: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"HTTP/", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * ")
+#: So many requests are looked at for what their bodies tell.
+BODIES: Final = 4
 #: An api key that an answer's correlation id below 65536 looks like.
 _PRODUCE: Final = 0
 
@@ -141,7 +143,24 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
     return whole, True, at == len(data)
 
 
-def answers_at(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int] | None:
+def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
+    """How many of the first requests, which begin at `at`, and of the answers to them in `other` have the body that their header announces;
+    less those that have another. What is read of a version that may not exist yet counts only where it fits.
+    """
+    told = 0
+    for header in chain.headers[: min(chain.whole, BODIES)]:
+        known = witness.knows(header.key, header.version)
+        if known:
+            told += witness.asks(data, at + 4, header.end)
+        found = answer_to(other, header.correlation_id)
+        if found is not None:
+            answered = witness.answers(header.key, header.version, other, *found)
+            told += answered if known else max(answered, 0)
+        at = header.end
+    return told
+
+
+def answer_to(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int] | None:
     """From where to where the first whole answer with that correlation id lies, behind its length; None where there is none."""
     at = 0
     for _ in range(most):

@@ -209,8 +209,9 @@ def test_an_api_without_dissector_has_its_name(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setitem(INDEX, METADATA, ("Metadata", "", "0-13"))
     talk = Talk()
+    talk.tcp.client(request(10, 0, 0, b"\0\3grp"))  # FindCoordinator
     talk.tcp.client(metadata(1))
-    (only,) = talk.messages()
+    (_, only) = talk.messages()
     assert (only.api, only.body, codes(only)) == ("Metadata", None, ["NO_DISSECTOR"])
 
 

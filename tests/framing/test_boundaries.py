@@ -11,7 +11,7 @@ from kshark.framing.boundaries import next_answer, next_request
 from kshark.framing.recognition import answers_alone
 from kshark.framing.streams import Stream
 from kshark.model import ACK, FIN, Closed, Ends, Exchange, Flow, HalfClosed, Message, Weird
-from tests.exchange.test_stage import Talk, answer, codes, framed, metadata, request
+from tests.exchange.test_stage import Talk, answer, codes, framed, metadata
 from tests.packets import Tcp
 
 PACKET = 1460
@@ -23,11 +23,11 @@ class OnlyHeaders:
     def knows(self, key: int, version: int) -> bool:
         return key == 3
 
-    def asks(self, data: bytes, start: int, end: int) -> bool:
-        return False
+    def asks(self, data: bytes, start: int, end: int) -> int:
+        return 0
 
-    def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> bool:
-        return False
+    def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> int:
+        return 0
 
 
 # -- a gap inside a frame of known length
@@ -177,8 +177,8 @@ def codes_of(talk: Talk, lost: tuple[int, ...] = ()) -> list[str]:
 def test_who_is_a_broker_only_since_the_capture_ended_was_none_before() -> None:
     """Both are told with the last packet: what becomes of the second does not depend on the first."""
     talk = Talk()
-    talk.tcp.client(request(3, 99, 1))
     other_port(talk).client(b"\0\0")
+    talk.tcp.client(metadata(1))
     assert codes_of(talk) == ["NOT_KAFKA"]
 
 
