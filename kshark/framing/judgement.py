@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kshark import limits
 from kshark.framing.boundaries import next_request
 from kshark.framing.brokers import Brokers
@@ -11,6 +13,7 @@ from kshark.framing.recognition import (
     Chain,
     Knows,
     Witness,
+    answer_to,
     answers_alone,
     answers_from,
     bodies_told,
@@ -20,6 +23,11 @@ from kshark.framing.recognition import (
 )
 from kshark.framing.streams import UNSURE, Stream, Tell
 from kshark.model import Flow, Side
+
+#: What became of a first request.
+ANSWERED: Final = 0
+UNANSWERED: Final = -1
+OTHERWISE: Final = -2
 
 
 class Conversation:
@@ -185,10 +193,24 @@ def _by_broker(
         chain = requests_from(head, 0, witness.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
-        would_tell = broken or final or (len(head) >= HEADER_BYTES and (not chain.headers or chain.whole))
+        answered = _answered(chain, heads[1 - side], witness)
+        would_tell = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
+        if chain.whole and answered == OTHERWISE:
+            continue
         if would_tell and brokers.known(conversation.flow.ends[1 - side], packet):
             return 1 if side else 0
     return None
+
+
+def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
+    """What the answer to the first request tells, as of Witness.answers; what a broker cannot read it does not answer."""
+    if not chain.whole:
+        return UNANSWERED
+    first = chain.headers[0]
+    found = answer_to(other, first.correlation_id)
+    if found is None:
+        return UNANSWERED
+    return OTHERWISE if witness.answers(first.key, first.version, other, *found) < 0 else ANSWERED
 
 
 def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness) -> bool:

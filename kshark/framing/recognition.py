@@ -43,6 +43,8 @@ LEAST_ANSWER: Final = 4
 _HTTP: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"HTTP/", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * ")
 #: So many requests are looked at for what their bodies tell.
 BODIES: Final = 4
+#: A shorter Produce request has hardly room for a batch, and is easily an answer full of zeros.
+LEAST_PRODUCE: Final = 80
 #: An api key that an answer's correlation id below 65536 looks like.
 _PRODUCE: Final = 0
 
@@ -150,7 +152,7 @@ def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witne
     told = 0
     for header in chain.headers[: min(chain.whole, BODIES)]:
         known = witness.knows(header.key, header.version)
-        if known:
+        if known and (header.telling or header.end - at >= LEAST_PRODUCE):
             told += witness.asks(data, at + 4, header.end)
         found = answer_to(other, header.correlation_id)
         if found is not None:
