@@ -160,8 +160,10 @@ def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, by
         return 3
     chain = requests_from(head, 0, witness.knows)
     opened = conversation.flow.opened_by == side
-    if chain.whole and chain.consistent and bodies_told(chain, 0, head, other, witness) > 0:
-        return 2 + 2 * chain.headers[0].telling * (1 + opened) + opened + _linked(chain, other)
+    if chain.whole and chain.consistent:
+        told, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
+        if told > 0 or (told == 0 and final and opened and telling):
+            return 2 + 2 * telling * (1 + opened) + opened + _linked(chain, other)
     if chain.consistent and chain.headers and not chain.whole:
         stream.awaited = chain.headers[0].end
         if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
