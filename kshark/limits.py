@@ -57,7 +57,7 @@ REQUEST_BYTES: Final = 100 << 20
 FRAME_BYTES: Final = 256 << 20
 #: Bytes of unfinished frames held for all flows together; beyond it the longest are given up. Consumers fetch 50 MB (`fetch.max.bytes`).
 UNFINISHED_BYTES: Final = 64 << 20
-#: Bytes of one direction that are looked at to tell what service a connection carries.
+#: Bytes of one direction that are looked at again with each packet until it is known what they are; with more, now and then.
 RECOGNITION_BYTES: Final = 64 << 10
 #: Messages wait for so many packets at most until a connection is recognised, so that all come out in one time line.
 HELD_PACKETS: Final = 20_000

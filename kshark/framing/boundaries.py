@@ -26,13 +26,20 @@ class Boundary(NamedTuple):
 
 
 def next_request(
-    data: bytes, edges: Sequence[int], last_id: int | None, client_id: bytes | None, witness: Witness, final: bool, *, known: bool = True
+    data: bytes,
+    edges: Sequence[int],
+    last_id: int | None,
+    client_id: bytes | None,
+    witness: Witness,
+    final: bool,
+    other: bytes | None = None,
 ) -> Boundary | None:
     """Where requests begin again; `edges` are the positions where TCP segments begin.
 
     In a connection that is known, three whole requests in a row are accepted; at a segment's edge one whose body decodes, one with the
-    header of another behind it, or one that continues from `last_id` with the same client id. If `known` is False, bodies must decode.
-    All frames from there must be plausible up to the end of the bytes: frames inside a record's value would end with that value.
+    header of another behind it, or one that continues from `last_id` with the same client id. In one that is not, bodies must decode: of
+    requests, or of answers to them in `other`, which is what the other side sent. All frames from there must be plausible up to the end of
+    the bytes: frames inside a record's value would end with that value.
     `final`: no more bytes come.
     """
     kept: Boundary | None = None
@@ -47,25 +54,25 @@ def next_request(
         if goes_on and (by_edge or chain.whole >= 2):
             return Boundary(at, first.end, True)
         rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
-        if rising and chain.whole and _confirmed(data, at, chain, witness, by_edge=by_edge, known=known, final=final):
+        if rising and chain.whole and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final):
             return Boundary(at, first.end, True)
-        if by_edge and chain.whole and not known:
+        if by_edge and chain.whole and other is not None:
             return kept  # sound headers over other bodies: farther on a body may fit by chance
         if by_edge and not chain.whole and kept is None:
             kept = Boundary(at, first.end, False)
     return kept
 
 
-def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, *, by_edge: bool, known: bool, final: bool) -> bool:
+def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool) -> bool:
     """Whether these are requests: the first is followed by others, or their bodies decode."""
-    if known:
+    if other is None:
         first, second = (*chain.headers, None)[:2]
         assert first is not None
         if chain.whole >= 3 or (by_edge and final and first.telling):
             return True
         if by_edge and second is not None and first.client_id and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT:
             return True
-    return by_edge and bodies_told(chain, at, data, b"", witness) > 0
+    return by_edge and bodies_told(chain, at, data, other or b"", witness) > 0
 
 
 def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:

@@ -153,7 +153,7 @@ def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, by
     if not head:
         return 1 if answers_alone(other) else 0
     if not stream.begun:
-        found = next_request(head, stream.edges(), None, None, witness, final, known=False)
+        found = next_request(head, stream.edges(), None, None, witness, final, other)
         if found is None or not found.sure:
             stream.wait_for(found, tell)
             return 0

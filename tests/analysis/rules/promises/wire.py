@@ -98,6 +98,8 @@ def begun_now(talk: Conversation) -> Connection:
 def bytes_may_be_left_behind_a_body() -> Said:
     talk = Conversation()
     connection = begun_now(talk)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    replied(connection, NO_METADATA)
     asked = sent(connection, METADATA, 0, NO_TOPICS + b"more")
     replied(connection, NO_METADATA)
     return talk, [unknown("TRAILING_BYTES", asked, because="resync")]
@@ -120,6 +122,8 @@ def a_body_does_not_fit() -> Said:
 def a_body_may_not_fit() -> Said:
     talk = Conversation()
     connection = begun_now(talk)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    replied(connection, NO_METADATA)
     asked = sent(connection, METADATA, 0, b"")
     replied(connection, NO_METADATA)
     return talk, [unknown("UNDECODABLE_BODY", asked, because="resync")]
