@@ -62,7 +62,7 @@ def compare(capture: Path, tls_keys: bytes = b"") -> Comparison:
         else:
             result.only_wire[seen.api, why_not_logged(seen, wire)] += 1
     for exchange in wire.orphans:
-        result.only_wire["(answer)", why_an_orphan(exchange.flow.id, wire)] += 1
+        result.only_wire["(answer)", why_an_orphan(exchange, wire)] += 1
     for line in (line for lines in logged.values() for line in lines):
         result.only_logged[line["requestHeader"]["requestApiKeyName"], why_not_on_wire(line, ends_of(line), wire)] += 1
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kshark.model import Exchange
 from tests.witness.wire import ENVELOPE, PRODUCE, SASL, Seen, Wire
 
 UNEXPLAINED: Final = "UNEXPLAINED"
@@ -50,8 +51,13 @@ def why_not_logged(seen: Seen, wire: Wire) -> str:
     return LOST if closed is not None else UNEXPLAINED
 
 
-def why_an_orphan(flow_id: int, wire: Wire) -> str:
-    return MISSED if flow_id in wire.damaged else UNEXPLAINED
+def why_an_orphan(exchange: Exchange, wire: Wire) -> str:
+    """Why an answer has no request: that came before the capture where the answer is one of the first found in its connection."""
+    flow, answer = exchange.flow, exchange.response
+    if flow.id in wire.damaged:
+        return MISSED
+    early = answer is not None and "RESYNC" in (answer.weird or ())
+    return EDGE if early and not all(flow.begun) else UNEXPLAINED
 
 
 def _records(produce: Any) -> Iterator[int | None]:
