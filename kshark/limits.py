@@ -115,6 +115,8 @@ HELD_RANGES: Final = 10_000
 #: Share partitions, and ranges of records of one that are remembered.
 SHARE_PARTITIONS: Final = 10_000
 IN_FLIGHT_RANGES: Final = 10_000
+#: Spans of offsets that are told of one records field; of further ones nothing is known.
+RECORD_SPANS: Final = 64
 #: Members and topics of which what they do again and again is counted.
 RATIONED: Final = 10_000
 #: Findings about records that wait for what the capture shows later.

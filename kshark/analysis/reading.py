@@ -8,11 +8,12 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from dissectors.enums import ShareAcquireMode
-from kshark.analysis.sessions.steps import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Step
+from kshark.analysis.sessions.steps import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Span, Step
 from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
 from kshark.model import Message, endpoint
+from kshark.records import RecordsField, spans_of
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 
@@ -151,7 +152,8 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
     acquired: list[Acquired] = []
     acknowledged: dict[Partition, int] = {}
     failed: dict[Partition, int] = {}
-    answer.acquired, answer.acknowledged, answer.failed = acquired, acknowledged, failed
+    spans: dict[Partition, Sequence[Span]] = {}
+    answer.acquired, answer.acknowledged, answer.failed, answer.spans = acquired, acknowledged, failed, spans
     for topic in responses:
         topic_id = topic.topic_id
         for partition in topic.partitions or ():
@@ -162,8 +164,18 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             acknowledged[key] = partition.acknowledge_error_code
             if partition.error_code:
                 failed[key] = partition.error_code
-            for held in partition.acquired_records or ():
-                acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
+            if ranges := partition.acquired_records:
+                for held in ranges:
+                    acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
+                if known := _spans(partition.records):
+                    spans[key] = known
+
+
+def _spans(records: Any) -> Any:
+    """Which offsets have a record in a records field, opened or closed, or read back from tables; nothing where that is not known."""
+    if type(records) is RecordsField:
+        return spans_of(records)
+    return records.get("spans") if type(records) is dict else getattr(records, "spans", None)
 
 
 def _leaders(body: Any) -> Iterator[tuple[Partition, Leader]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
+from kshark.api_keys import SHARE_FETCH
 from kshark.codec import Reader, compile_reader, interpret
 from kshark.model import OWNER
 from kshark.records import RecordsReader
@@ -125,7 +127,7 @@ class Decoders(dict[int, Decoder]):
         )
 
     def _response(self, api: Api, version: int, known: int) -> Body:
-        usual = _as_far_as_it_fits(self._body(api.response, known), version, known)
+        usual = _as_far_as_it_fits(self._body(api.response, known, spanned=api.key == SHARE_FETCH), version, known)
         if api.repeated:
             usual = _remembered(usual)
         if api.fallback is None:
@@ -141,19 +143,21 @@ class Decoders(dict[int, Decoder]):
             lambda buffer, at, end: of(buffer, at, end).exactly(buffer, at, end),
         )
 
-    def _body(self, layout: Layout, version: int) -> Body:
+    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> Body:
+        """`spanned`: records that stay closed tell their spans."""
         records = self._records
+        read = partial(records, spanned=True) if spanned else records
 
         def exactly(buffer: bytes, at: int, end: int) -> Read:
             records.discard()
             if at > end:
                 return Read(None, ["LENGTH_INVALID"], "header")
-            reading = interpret(layout, version, buffer, at, end, records=records)
+            reading = interpret(layout, version, buffer, at, end, records=read)
             codes = list(dict.fromkeys(fault.code for fault in reading.faults))
             detail = "; ".join(f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3])
             return Read(reading.body, codes or None, detail)
 
-        return Body(compile_reader(layout, version, records=records), exactly)
+        return Body(compile_reader(layout, version, records=read), exactly)
 
 
 def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:

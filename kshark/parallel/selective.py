@@ -29,8 +29,8 @@ class Unopened(RecordsField):
 class LazyReader(RecordsReader):
     """Opens no records until `open` is called for a message."""
 
-    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True) -> RecordsField:
-        return Unopened(end - start, UNSET, UNSET, buffer, start, end, aligned)
+    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False) -> RecordsField:
+        return Unopened(end - start, UNSET, UNSET, UNSET, buffer, start, end, aligned)
 
     def open(self, message: Message, fields: Iterable[Any]) -> None:
         """Opens these records of a message, as far as the run's options ask for records at all."""
@@ -70,9 +70,9 @@ class SelectiveDecoders(Decoders):
             decoder.response = _passed_over(decoder.response)
         return decoder
 
-    def _body(self, layout: Layout, version: int) -> Body:
+    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> Body:
         """Compiled when it is read for the first time, 1 ms; most never are."""
-        made = cache(partial(super()._body, layout, version))
+        made = cache(partial(super()._body, layout, version, spanned=spanned))
 
         def first(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
             body.read = made().read

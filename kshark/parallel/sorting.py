@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
-from kshark.records import RecordsField
+from kshark.records import RecordsField, spans_of
 from kshark.tables.bodies import as_fields
 from kshark.tables.events import AFTER, BEFORE, MESSAGES, Place, Placed
 
@@ -319,19 +319,21 @@ def _as_fields(message: Message | None) -> Any:
 
 
 def _closed(answer: Message) -> Message:
-    """The answer with nothing but the sizes of its records."""
+    """The answer with nothing of its records but their size and spans."""
     topics = getattr(answer.body, "responses", None)
     if answer.api_key != SHARE_FETCH or not topics or topics is UNSET:
         return answer
     bare = [
-        replace(topic, partitions=[replace(one, records=_size_of(one.records)) for one in topic.partitions]) if topic.partitions else topic
+        replace(topic, partitions=[replace(one, records=_closed_of(one.records)) for one in topic.partitions])
+        if topic.partitions
+        else topic
         for topic in topics
     ]
     return replace(answer, body=replace(answer.body, responses=bare))
 
 
-def _size_of(records: Any) -> Any:
-    return RecordsField(records.size) if isinstance(records, RecordsField) else records
+def _closed_of(records: Any) -> Any:
+    return RecordsField(records.size, spans=spans_of(records)) if isinstance(records, RecordsField) else records
 
 
 def _of(exchange: Exchange, request: Message | None, response: Message | None) -> Exchange:

@@ -2,6 +2,7 @@
 
 from kshark.records.batch import AnyRecord, Batch, Control, LegacyBatch, OpenedRecord, Record, RecordsField, RecordSizes, UnknownBatch
 from kshark.records.reader import Opening, RecordsReader, make_reader
+from kshark.records.spans import spans_of
 
 __all__ = [
     "AnyRecord",
@@ -16,4 +17,5 @@ __all__ = [
     "RecordsReader",
     "UnknownBatch",
     "make_reader",
+    "spans_of",
 ]

@@ -159,14 +159,19 @@ class UnknownBatch(msgspec.Struct, gc=False):
 
 
 AnyBatch = Batch | LegacyBatch | UnknownBatch
+#: First and last offset, and what is there (kshark.records.spans).
+OffsetSpan = tuple[int, int, str]
 
 
 class RecordsField(msgspec.Struct, gc=False):
-    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only its size is known."""
+    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only its size is known,
+    and of the answers to ShareFetch, where somebody looked at the batches' headers, `spans`: which offsets have a record.
+    """
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET
     partial_bytes: int | UnsetType = UNSET
+    spans: list[OffsetSpan] | UnsetType = UNSET
 
 
 class Span(msgspec.Struct, gc=False, eq=False):

@@ -11,18 +11,22 @@ from functools import cached_property
 from struct import Struct
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.model import Message
 from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
     CODEC_BITS,
+    CONTROL,
     HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
     AnyBatch,
     Batch,
     MakeRecord,
+    OffsetSpan,
     Record,
     RecordsField,
     Span,
@@ -36,6 +40,7 @@ from kshark.records.crc import crc32c
 from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
+from kshark.records.spans import add, left_open
 from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
 #: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay closed), their headers,
@@ -86,8 +91,8 @@ class RecordsReader:
         self._arena = Arena()
         self._forget_budget()
 
-    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True) -> RecordsField:
-        """The field at `buffer[start:end]`; its records are filled in later.
+    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False) -> RecordsField:
+        """The field at `buffer[start:end]`; its records are filled in later. `spanned`: one that is only checked tells its spans.
 
         If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are read, up to the
         first bytes that are none, and nothing counts as wrong.
@@ -95,16 +100,18 @@ class RecordsReader:
         if not self._opened:
             return RecordsField(end - start)
         batches: list[AnyBatch] = []
+        spans: list[OffsetSpan] | None = [] if spanned else None
         position = start
         view = memoryview(buffer)
         while position < end:
-            stop = self._entry(buffer, view, position, end, batches) if aligned or self._certain(view, position, end) else None
+            stop = self._entry(buffer, view, position, end, batches, spans) if aligned or self._certain(view, position, end) else None
             if stop is None:
                 break
             position = stop
         self.unclaimed = self.unclaimed or bool(batches or self._faults or self._if_produced)
         if self._opened == "checked":
-            return RecordsField(end - start)
+            told = UNSET if spans is None else left_open(spans, bool(batches), end - position)
+            return RecordsField(end - start, spans=told)
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
@@ -199,8 +206,10 @@ class RecordsReader:
             left += [span for span in spans if id(span) not in taken]
         return left
 
-    def _entry(self, buffer: bytes, view: memoryview, position: int, end: int, batches: list[AnyBatch]) -> int | None:
-        """Adds the batch at `position` and returns where it ends; None if there is no whole batch."""
+    def _entry(
+        self, buffer: bytes, view: memoryview, position: int, end: int, batches: list[AnyBatch], spans: list[OffsetSpan] | None
+    ) -> int | None:
+        """Adds the batch at `position`, or what it spans, and returns where it ends; None if there is no whole batch."""
         room = end - position
         if self._records_left <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
@@ -213,6 +222,8 @@ class RecordsReader:
                 crc_ok = self._checked(view, position, stop, header)
                 if self._opened != "checked":
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
+                elif spans is not None:
+                    add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
                 return stop
         if room <= MAGIC_AT:
             return None

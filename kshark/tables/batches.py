@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
-from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes
+from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
 from kshark.tables.blocks import Row
 from kshark.tables.connections import Connection
 from kshark.tables.fields import value
@@ -76,6 +76,8 @@ def _add(held: Held, names: Names, connection: Connection, message: Message, exc
             field = getattr(partition, place.records, None)
             if not isinstance(field, RecordsField) or isinstance(field.batches, UnsetType):
                 continue
+            if message.api_key == SHARE_FETCH:
+                field.spans = spans_of(field)
             held.opened.append(field)
             index = getattr(partition, place.partition, None)
             of_batch = (*here, message.api, topic_id, name, index)

@@ -98,7 +98,7 @@ _EXCHANGES: Final = _table(
     Column("throttle_time_ms", "int", "for which the broker held the client back"),
     *_MEMBER,
     Column("request_json", "string", "body; records as with --no-records"),
-    Column("response_json", "string", "body; records as with --no-records"),
+    Column("response_json", "string", "body; records as with --no-records, those of ShareFetch with their spans"),
     Column("request_first_packet", "bigint", "where it began, when more than one packet carried it"),
     Column("response_first_packet", "bigint", "where it began, when more than one packet carried it"),
     Column("request_weird", "array<string>", "catalogue codes that touch the request"),

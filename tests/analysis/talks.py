@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import Any
 
 import kshark
 from kshark.model import ACK, FIN, SYN, Finding
+from kshark.records import Record
+from kshark.records.writer import write_batch
 from tests.conversation import BROKER, TOPIC, Asked, Connection, Conversation, Member, Thinned, findings
 from tests.packets import Tcp
 
@@ -34,13 +37,20 @@ def stranger(talk: Conversation, name: str = "a") -> Member:
     return talk.member(name, connection=talk.connection(from_syn=False, introduced=False), joined=False)
 
 
-def handed(*ranges: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Acquired records, by (partition, first, last), and the delivery count where it is not 1."""
+def batch_of(first: int, last: int, *, without: Collection[int] = (), control: bool = False, **header: Any) -> bytes:
+    """A batch with a record for each of these offsets, but for those that compaction took; `control`: markers of transactions."""
+    key, value = (struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 1)) if control else (None, b"value")
+    records = [Record(offset, 0, key, value, ()) for offset in range(first, last + 1) if offset not in without]
+    return write_batch(records, base_offset=first, last_offset_delta=last - first, control=control, transactional=control, **header)
+
+
+def handed(*ranges: tuple[int, ...], records: bytes = b"") -> list[dict[str, Any]]:
+    """Acquired records, by (partition, first, last), and the delivery count where it is not 1; `records`: those of each partition."""
     acquired: dict[int, list[dict[str, int]]] = {}
     for partition, first, last, *count in ranges:
         found = acquired.setdefault(partition, [])
         found.append({"first_offset": first, "last_offset": last, "delivery_count": count[0] if count else 1})
-    partitions = [{"partition_index": p, "acquired_records": found, "records": b""} for p, found in acquired.items()]
+    partitions = [{"partition_index": p, "acquired_records": found, "records": records} for p, found in acquired.items()]
     return [{"topic_id": TOPIC, "partitions": partitions}]
 
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from kshark.analysis.coordinator.persisting import Persisting
 from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.rates import Rate
 from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Run
@@ -91,12 +92,16 @@ class Persisted:
 
 
 class Handed(NamedTuple):
-    """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery."""
+    """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery.
+
+    `lacks`: which of its offsets have no record in the answer, None where that is not known.
+    """
 
     first: int
     last: int
     number: int
     pieces: Sequence[Piece]
+    lacks: Lacks | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.coordinator.state_steps import StateBatch
+from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import Ranged
 from kshark.analysis.machines.in_flight import ACQUIRED, STORED, Stage
 from kshark.analysis.sessions.steps import Batch, Step
@@ -18,7 +19,8 @@ from kshark.analysis.sessions.steps import Batch, Step
 class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
 
-    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one.
+    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one. `lacks`: which of the
+    range that was handed out have no record, None where that is not known.
     """
 
     step: Step
@@ -26,6 +28,7 @@ class Hold(Struct, eq=False):
     late_ns: int
     renewal: Step | None = None
     before: Hold | None = None
+    lacks: Lacks | None = None
 
     @property
     def since(self) -> Step:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence
 from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored
 from kshark.analysis.deliveries.window import Window
@@ -162,8 +163,8 @@ class SharePartition:
 
     # -- what happens
 
-    def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece]]]) -> None:
-        """An answer hands records out: first and last offset, the number of their delivery, and what they were before."""
+    def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece], Lacks | None]]) -> None:
+        """An answer hands records out: first and last offset, the number of their delivery, what they were before, what they lack."""
         self.earlier, self.handed = None, answer.packet
         self.time(answer.packet, answer.time_ns)
         lock_ns = answer.lock_ns
@@ -171,10 +172,10 @@ class SharePartition:
         late = answer.time_ns + _TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
-        for first, last, count, pieces in handed:
+        for first, last, count, pieces, lacks in handed:
             if first > last:
                 continue
-            hold = Hold(step, early, late, None, _held_before(pieces) if pieces else None)
+            hold = Hold(step, early, late, None, _held_before(pieces) if pieces else None, lacks)
             if count > self.highest:
                 self.highest = count
             self.records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
@@ -385,7 +386,7 @@ def _renewed(hold: Hold, step: Step) -> Hold:
     """It, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as long as before."""
     answer = step.answer
     lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else hold.early_ns - hold.step.time_ns
-    return Hold(hold.step, step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS, step)
+    return Hold(hold.step, step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS, step, None, hold.lacks)
 
 
 def _held_before(pieces: Sequence[Piece]) -> Hold | None:

@@ -15,6 +15,7 @@ from typing import Final
 from kshark import limits
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.given_up import given_up
+from kshark.analysis.deliveries.lacking import lacking
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed, Misdirected, Persisted, Unserved
@@ -229,12 +230,14 @@ class Deliveries:
         for key, ranges in groupby(acquired, itemgetter(0)):
             partition = self._of(step, key)
             handed: list[Handed] = []
+            spans = answer.spans.get(key)
             start = 0 if partition.stored is None else partition.stored[0]
             before, odd = start - 1, self._exact or step.most_records is not None or partition.earlier is not None
             for _, first, last, count in ranges:
                 pieces = partition.over(first, last, step.time_ns, until_ns)
-                handed.append(Handed(first, last, count, pieces))
-                odd = odd or not before < first <= last or not _is_due(count, pieces)
+                lacks = lacking(spans, first, last)
+                handed.append(Handed(first, last, count, pieces, lacks))
+                odd = odd or not before < first <= last or bool(lacks) or not _is_due(count, pieces)
                 before = last
             locked = partition.locked
             if locked is None or locked.lock_ns != answer.lock_ns:
@@ -250,6 +253,7 @@ class Deliveries:
             partition.acquire(step, answer, handed)
             if partition.window.last - partition.window.low >= LEAST - 1:
                 self._wide.add(partition)
+        answer.spans = {}  # what of them matters is known of the records
 
     def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
         """Partitions that could not be fetched from."""

@@ -1,4 +1,4 @@
-"""Records handed out that should not have been. Rules 72 to 74 and 82 to 84."""
+"""Records handed out that should not have been. Rules 72 to 74 and 81 to 84."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.deliveries.lacking import OUTSIDE
 from kshark.analysis.deliveries.record_situation import Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
@@ -63,6 +64,15 @@ def below_the_start(now: Acquiring) -> Argument | None:
 
 
 # -- the ranges of one answer
+
+
+def outside_of_its_records(now: Acquiring) -> Argument | None:
+    """Offsets before the first batch of the answer, or behind the last one; all of its batches were read."""
+    for handed in now.handed:
+        for lack in handed.lacks or ():
+            if lack.kind == OUTSIDE:
+                return say(now, Handed(lack.first, lack.last, handed.number, ()), "none of the batches in the answer holds them")
+    return None
 
 
 def ranges_contradict(now: Acquiring) -> Argument | None:
@@ -188,6 +198,20 @@ ROWS: Final = (
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(done_with, about=Acquiring),),
+    ),
+    Rule(
+        number=81,
+        code="ACQUIRED_OUTSIDE_RECORDS",
+        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and they are lost.",
+        must="The acquired ranges of an answer lie between the first offset of its records and the last.",
+        advice="Release offsets of which the answer has no record outside of its batches, and do not pass over them as gaps: they come "
+        "again, with their records. Report it to Kafka with these packets.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4",
+        right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9",
+        source="Kafka: ShareFetchUtils.processFetchResponse",
+        blame=("broker",),
+        machine=IN_FLIGHT,
+        checks=(Check(outside_of_its_records, about=Acquiring),),
     ),
     Rule(
         number=82,

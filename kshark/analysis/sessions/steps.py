@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -29,6 +29,8 @@ _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _RENEW: Final = [4]
 
 Partition = tuple[str, int]
+#: First and last offset, and what an answer has there (kshark.records.spans).
+Span = Sequence[Any]
 #: Partition, first and last offset, delivery count.
 Acquired = tuple[Partition, int, int, int]
 
@@ -138,6 +140,7 @@ class Answer(Struct, eq=False):
     `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long they are locked,
     None where it does not say. `acknowledged` has what became of the acknowledgements of each partition that it names, an error code;
     `failed` the partitions that could not be fetched from, with theirs, and `leaders` the leaders of those that another broker leads.
+    `spans` tells of partitions whose records it holds which offsets have one, where that is known.
     `throttled`: for a quota it names none at all, whatever was acquired.
     """
 
@@ -151,6 +154,7 @@ class Answer(Struct, eq=False):
     failed: Mapping[Partition, int] = {}
     leaders: Mapping[Partition, Leader] = {}
     throttled: bool = False
+    spans: Mapping[Partition, Sequence[Span]] = {}
 
 
 @dataclass(slots=True, eq=False)

@@ -29,7 +29,7 @@ class Told:
         assert answer is not None
         answer.lock_ns = None if lock_ms is None else lock_ms * MS
         pieces = self.partition.over(first, last, fetch.time_ns, answer.time_ns)
-        self.partition.acquire(fetch, answer, [(first, last, count, pieces)])
+        self.partition.acquire(fetch, answer, [(first, last, count, pieces, None)])
         return fetch
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:

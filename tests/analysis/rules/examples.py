@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from tests.analysis.rules.stored_examples import Senders
-from tests.analysis.talks import assigned, handed, led_elsewhere, left
+from tests.analysis.talks import assigned, batch_of, handed, led_elsewhere, left
 from tests.conversation import TOPIC, Asked, Conversation, Member
 
 _TYPES: Final = {"accept": [1], "release": [2], "reject": [3], "renew": [4]}
@@ -15,7 +15,7 @@ _NO_TOPIC: Final = "A" * 22
 #: What a ShareFetch asks for that only renews locks.
 _NOTHING: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "share_acquire_mode": 0, "is_renew_ack": True}
 _WHO: Final = r'(?:on (?P<connection>[B-Z]): |by (?P<member>[b-z]): )?(?P<api>{}) epoch (?P<epoch>-?\d+)(?P<nameless>, member id "")?'
-_HANDED: Final = r", offsets(?P<ranges>(?: \d+-\d+)+)(?:, delivery (?P<delivery>\d+))?"
+_HANDED: Final = r", offsets(?P<ranges>(?: \d+-\d+)+)(?:, delivery (?P<delivery>\d+))?(?P<batches>(?:, (?:batch|control) \d+-\d+)+)?"
 _REQUEST: Final = re.compile(
     _WHO.format("ShareFetch|ShareAcknowledge") + r"(?P<words>.*) → (?P<error>…|-?\d+)"
     rf"(?:{_HANDED}|, t\[0\] (?P<refused>\d+)(?P<hint>, leader 2)?|(?P<silent>, no t\[0\]))?"
@@ -130,7 +130,10 @@ def _handed(said: re.Match[str]) -> dict[str, Any]:
     if not said["ranges"]:
         return {}
     count = int(said["delivery"] or 1)
-    return {"responses": handed(*((0, *one, count) for one in _ranges(said["ranges"]))), "acquisition_lock_timeout_ms": 30_000}
+    found = re.findall(r"(batch|control) (\d+)-(\d+)", said["batches"] or "")
+    records = b"".join(batch_of(int(first), int(last), control=kind == "control") for kind, first, last in found)
+    ranges = ((0, *one, count) for one in _ranges(said["ranges"]))
+    return {"responses": handed(*ranges, records=records), "acquisition_lock_timeout_ms": 30_000}
 
 
 def _asked(member: Member, api: str, epoch: int, words: str) -> Asked:

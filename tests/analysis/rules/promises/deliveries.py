@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.analysis.coordinators import ACCEPTED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, holding
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import handed, stranger
+from tests.analysis.talks import batch_of, handed, stranger
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
 
 #: Most records that a member asks for who sets a strict limit.
@@ -138,6 +138,22 @@ def records_are_delivered_more_often_than_any_limit_allows() -> Said:
 @promise
 def records_may_be_delivered_more_often_than_any_limit_allows() -> Said:
     return may_be("DELIVERY_COUNT_OVER_LIMIT", (0, 9, 26))
+
+
+@promise
+def offsets_are_handed_out_that_the_answer_does_not_reach() -> Said:
+    talk = Conversation()
+    fetch = talk.member("a").share_fetch(0, [0])
+    fetch.answered(responses=handed((0, 0, 9), records=batch_of(0, 4)), acquisition_lock_timeout_ms=30_000)
+    return talk, [violation("ACQUIRED_OUTSIDE_RECORDS", fetch, blame="broker")]
+
+
+@promise
+def offsets_may_be_handed_out_that_the_answer_does_not_reach() -> Said:
+    talk = Conversation()
+    fetch = stranger(talk).share_fetch(0, [0])
+    fetch.answered(responses=handed((0, 0, 9), records=batch_of(0, 4)), acquisition_lock_timeout_ms=30_000)
+    return talk, [unknown("ACQUIRED_OUTSIDE_RECORDS", fetch, because="resync")]
 
 
 @promise
