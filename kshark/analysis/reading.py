@@ -167,15 +167,16 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             if ranges := partition.acquired_records:
                 for held in ranges:
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
-                if known := _spans(partition.records):
+                records = partition.records
+                if known := getattr(records, "spans", None) or _spans(records):
                     spans[key] = known
 
 
 def _spans(records: Any) -> Any:
-    """Which offsets have a record in a records field, opened or closed, or read back from tables; nothing where that is not known."""
+    """Which offsets have a record in a records field that is opened, or that was read back from tables; nothing where that is not known."""
     if type(records) is RecordsField:
         return spans_of(records)
-    return records.get("spans") if type(records) is dict else getattr(records, "spans", None)
+    return records.get("spans") if type(records) is dict else None
 
 
 def _leaders(body: Any) -> Iterator[tuple[Partition, Leader]]:

@@ -11,8 +11,6 @@ from functools import cached_property
 from struct import Struct
 from typing import Final, Literal
 
-from msgspec import UNSET
-
 from kshark import limits
 from kshark.model import Message
 from kshark.records.arena import Arena
@@ -40,7 +38,7 @@ from kshark.records.crc import crc32c
 from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
-from kshark.records.spans import add, left_open
+from kshark.records.spans import NOTHING_KNOWN, add, left_open
 from kshark.records.zstd import BLOCK_BYTES, is_one_block
 
 #: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay closed), their headers,
@@ -110,7 +108,9 @@ class RecordsReader:
             position = stop
         self.unclaimed = self.unclaimed or bool(batches or self._faults or self._if_produced)
         if self._opened == "checked":
-            told = UNSET if spans is None else left_open(spans, bool(batches), end - position)
+            if spans is None:
+                return RecordsField(end - start)
+            told = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
             return RecordsField(end - start, spans=told)
         return RecordsField(end - start, batches, end - position)
 

@@ -27,14 +27,14 @@ HOLED: Final = "holed"
 UNREAD: Final = "unread"
 #: The highest offset.
 LAST: Final = (1 << 63) - 1
-_NOTHING_KNOWN: Final = (0, LAST, UNREAD)
+NOTHING_KNOWN: Final = (0, LAST, UNREAD)
 
 
 def add(spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count: int, control: bool, crc_ok: bool) -> None:
-    """Adds a batch by its header; of one that does not lie behind those before it nothing is known, nor of them."""
+    """Adds a batch by its header; of one that does not lie behind those before it, or nowhere, nothing is known, nor of them."""
     last, size = base_offset + last_offset_delta, last_offset_delta + 1
-    if size < 1 or (spans and base_offset <= spans[-1][1]):
-        spans[:] = [_NOTHING_KNOWN]
+    if not 0 <= base_offset <= last < LAST or (spans and base_offset <= spans[-1][1]):
+        spans[:] = [NOTHING_KNOWN]
         return
     kind = UNREAD if not crc_ok or not 0 <= count <= size else CONTROL if control else DATA if count == size else HOLED
     if spans:
@@ -48,11 +48,9 @@ def add(spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count
     spans.append((base_offset, last, kind))
 
 
-def left_open(spans: list[OffsetSpan], odd: bool, partial_bytes: int) -> list[OffsetSpan]:
-    """The spans of a whole field: `odd` batches are none of magic 2, and what follows the last whole batch may be anything."""
-    if odd:
-        return [_NOTHING_KNOWN]
-    return [*spans, (spans[-1][1] + 1 if spans else 0, LAST, UNREAD)] if partial_bytes else spans
+def left_open(spans: list[OffsetSpan]) -> list[OffsetSpan]:
+    """The spans of a field whose last bytes are no whole batch."""
+    return [*spans, (spans[-1][1] + 1 if spans else 0, LAST, UNREAD)]
 
 
 def spans_of(field: RecordsField) -> list[OffsetSpan] | UnsetType:
@@ -61,7 +59,7 @@ def spans_of(field: RecordsField) -> list[OffsetSpan] | UnsetType:
         return field.spans
     spans: list[OffsetSpan] = []
     for batch in field.batches:
-        if type(batch) is Batch:
-            add(spans, batch.base_offset, batch.last_offset_delta, batch.count, batch.control, batch.crc_ok)
-    odd = any(type(batch) is not Batch for batch in field.batches)
-    return left_open(spans, odd, field.partial_bytes or 0)
+        if type(batch) is not Batch:
+            return [NOTHING_KNOWN]
+        add(spans, batch.base_offset, batch.last_offset_delta, batch.count, batch.control, batch.crc_ok)
+    return left_open(spans) if field.partial_bytes else spans

@@ -22,8 +22,12 @@ _THERE: Final = {CONTROL: "a control record there, which no consumer is handed",
 
 def passed_over(now: Acknowledging) -> Argument | None:
     """A record is acknowledged as a gap, and the member has it from an answer of this capture."""
-    gaps = [run for run in now.runs if run.type == GAP]
-    for run, hold in _held(now, gaps) if gaps and now.error == 0 else ():
+    for run in now.runs:
+        if run.type == GAP:
+            break
+    else:
+        return None  # the usual
+    for run, hold in _held(now, [run for run in now.runs if run.type == GAP]) if now.error == 0 else ():
         found = None if hold.lacks is None else recorded(hold.lacks, run.first, run.last)
         if found is not None:
             return _argument(now, hold, Run(*found, GAP), "a record there" if found[0] == found[1] else "records there")
@@ -32,9 +36,13 @@ def passed_over(now: Acknowledging) -> Argument | None:
 
 def not_passed_over(now: Acknowledging) -> Argument | None:
     """An offset without a record has a type of its own, and not 0; of one type for a whole batch nobody knows what it means there."""
-    if now.error != 0 or not any(piece.value[0].hold is not None and piece.value[0].hold.lacks for piece in now.pieces):
-        return None
-    for run, hold in _held(now, _one_by_one(now)):
+    for piece in now.pieces:
+        hold = piece.value[0].hold
+        if hold is not None and hold.lacks:
+            break
+    else:
+        return None  # the usual
+    for run, hold in _held(now, _one_by_one(now)) if now.error == 0 else ():
         for lack in between(hold.lacks or (), run.first, run.last):
             if lack.kind in _THERE:
                 return _argument(now, hold, Run(lack.first, lack.last, run.type), _THERE[lack.kind])
