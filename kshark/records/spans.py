@@ -50,7 +50,8 @@ def add(spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count
 
 def left_open(spans: list[OffsetSpan]) -> list[OffsetSpan]:
     """The spans of a field whose last bytes are no whole batch."""
-    return [*spans, (spans[-1][1] + 1 if spans else 0, LAST, UNREAD)]
+    behind = spans[-1][1] + 1 if spans else 0
+    return spans if behind > LAST else [*spans, (behind, LAST, UNREAD)]
 
 
 def spans_of(field: RecordsField) -> list[OffsetSpan] | UnsetType:
