@@ -11,7 +11,9 @@ from msgspec import UNSET
 from kshark.analysis.reading import answer_of, call_of, read_as, step_of
 from kshark.analysis.sessions.steps import Answer, Call, Leader, Reply
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.records import RecordsField, make_reader
 from tests.analysis.plain import connection
+from tests.analysis.talks import batch_of
 
 HERE = connection()
 
@@ -106,9 +108,9 @@ def test_other_calls_as_far_as_they_can_be_read() -> None:
 # -- answers
 
 
-def fetched(**more: Any) -> Any:
+def fetched(records: Any = None, **more: Any) -> Any:
     ranges = [SimpleNamespace(first_offset=first, last_offset=last, delivery_count=count) for first, last, count in ((0, 4, 1), (6, 9, 2))]
-    one = SimpleNamespace(partition_index=1, error_code=0, acknowledge_error_code=121, acquired_records=ranges)
+    one = SimpleNamespace(partition_index=1, error_code=0, acknowledge_error_code=121, acquired_records=ranges, records=records)
     leader = SimpleNamespace(leader_id=3, leader_epoch=8)
     two = SimpleNamespace(partition_index=2, error_code=6, acknowledge_error_code=0, acquired_records=None, current_leader=leader)
     nodes = [SimpleNamespace(node_id=3, host="k", port=9093), SimpleNamespace(node_id=4, host=None, port=0)]
@@ -120,6 +122,17 @@ def test_what_an_answer_hands_out() -> None:
     assert answer.acquired == [(("t", 1), 0, 4, 1), (("t", 1), 6, 9, 2)]
     assert (answer.acknowledged, answer.failed) == ({("t", 1): 121, ("t", 2): 0}, {("t", 2): 6})
     assert (answer.packet, answer.time_ns, answer.error, answer.doubt, answer.lock_ns) == (10, 11, 0, None, 2_500_000_000)
+
+
+def test_which_of_that_has_a_record() -> None:
+    """However far the records were opened, and when they come back from tables."""
+    spans = [(0, 4, "data"), (5, 5, "control")]
+    data = batch_of(0, 4) + batch_of(5, 5, control=True)
+    for opened in ("checked", "headers", True):
+        assert answer_of(message(fetched(make_reader(opened, False)(data, 0, len(data), spanned=True)))).spans == {("t", 1): spans}
+    assert answer_of(message(fetched({"size": 9, "spans": spans}))).spans == {("t", 1): spans}
+    for unknown in (RecordsField(9), {"size": 9}, UNSET, None, b"unread", RecordsField(0, spans=[])):
+        assert answer_of(message(fetched(unknown))).spans == {}
 
 
 def test_who_leads_what_the_broker_does_not() -> None:

@@ -23,6 +23,8 @@ from kshark.tables.captures import capture_names
 from kshark.tables.events import events_from_tables
 from kshark.tables.fields import session_key
 from kshark.tables.types import Array, Struct, parse_type
+from tests.analysis.rules.promises.deliveries import offsets_are_handed_out_that_the_answer_does_not_reach
+from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_passed_over
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
 from tests.shared import CAPTURES
@@ -252,8 +254,8 @@ def plain_body(body: Any) -> Any:
 
 def without_batches(value: Any) -> Any:
     match value:
-        case {"size": size, "batches": _}:
-            return {"size": size}
+        case {"size": _, "batches": _}:
+            return {name: inner for name, inner in value.items() if name in ("size", "spans")}
         case dict():
             return {name: without_batches(inner) for name, inner in value.items()}
         case list():
@@ -311,12 +313,33 @@ def test_the_tables_alone_give_the_same_findings() -> None:
         found = [finding for event in happened for finding in analyzer.feed(event)]
         return sorted(map(str, in_packet_order([*found, *analyzer.close()])))
 
-    sessions = ("adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap", "share-loss.pcap")
-    odd = ("adv-frames.pcap", "hostile-records.pcap", "nano-sll2.pcap", "security-sasl.pcap", "tcp-hostile.pcap", "tcp-var-missed.pcap")
+    sessions = (
+        "adv-acks.pcap",
+        "adv-epochs.pcap",
+        "adv-sessions-4.2.1.pcap",
+        "adv-races-4.1.2.pcap",
+        "share-restart.pcap",
+        "share-loss.pcap",
+    )
+    odd = (
+        "adv-acks.pcap",
+        "adv-frames.pcap",
+        "hostile-records.pcap",
+        "nano-sll2.pcap",
+        "security-sasl.pcap",
+        "tcp-hostile.pcap",
+        "tcp-var-missed.pcap",
+    )
     for capture in (*sessions, *odd):
         happened = from_capture(capture, records="checked")
         rows = tables(happened)
         assert findings(happened) == findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"])), capture
+    for promise in (a_record_is_passed_over, a_marker_is_accepted, offsets_are_handed_out_that_the_answer_does_not_reach):
+        for opened in ("checked", "headers", True):
+            happened = events(promise()[0], Options(records=opened))  # type: ignore[arg-type]
+            rows = tables(happened)
+            told = findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"]))
+            assert told == findings(happened) != []
 
 
 # -- names and types
