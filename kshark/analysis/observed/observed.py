@@ -101,6 +101,7 @@ class Observed:
 
 
 _JUDGED: Final = BOOK.apis
+_REFUSED_WITH: Final = {code: rule.refused_with for code, rule in BOOK.weirds.items() if rule.refused_with}
 #: Where an answer stands: connection, packet, correlation id.
 _Place = tuple[Any, Any, Any]
 
@@ -110,7 +111,8 @@ class Observer:
 
     A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own ones; those of the
     partition that it is about, if it is about one; and all of them, where its rule is about exchanges and not about a machine. One that
-    stands elsewhere, at a connection's end, say, explains none, and no more does one that is about bytes.
+    stands elsewhere, at a connection's end, say, explains none, and no more does one that is about bytes, but for the codes with which
+    brokers refuse just these (Rule.refused_with), of APIs that no other rule is about.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -187,6 +189,8 @@ class Observer:
             self._open[response.flow, response.packet, response.correlation_id] = codes
             if len(self._open) > limits.REFUSALS:
                 self._open.popitem(last=False)
+        elif odd := {code for message in (request, response) for weird in message.weird or () for code in _REFUSED_WITH.get(weird, ())}:
+            self.observed.explained.update(refusal for placed, refusal in codes if placed.code in odd)
 
     def _known(self, refusal: Refusal) -> Refusal:
         """It, or what stands for all beyond the limit."""

@@ -80,6 +80,8 @@ class Rule:
     when: Condition | None = None
     answer: Condition | None = None
     weird: tuple[str, ...] = ()
+    #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
+    refused_with: tuple[int, ...] = ()
     #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so on; 0: each time.
     rationed: int = 0
     #: What the exchange shows, in a few words for the argument's sentence.

@@ -60,6 +60,7 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         weird=("APIVERSIONS_FALLBACK",),
+        refused_with=(35,),
         checks=(Check(Oddity.argument),),
         told="the broker does not have that version",
         advice="None: the broker is older than the client, which asks once more with a version that the answer names.",

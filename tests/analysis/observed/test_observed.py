@@ -16,11 +16,13 @@ from kshark.api_keys import FIND_COORDINATOR
 from kshark.face import pages
 from kshark.model import Closed, Ends, Flow, Gap, Weird
 from kshark.pipeline import Options
-from tests.analysis.talks import INVALID_REQUEST, codes, opened, replied, sent
+from tests.analysis.talks import INVALID_REQUEST, accepted, batch_of, codes, opened, produced, replied, sent
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.shared import CAPTURES
 
+CORRUPT_MESSAGE = 2
 COORDINATOR_NOT_AVAILABLE = 15
+TOPIC_AUTHORIZATION_FAILED = 29
 INVALID_RECORD_STATE = 121
 REBALANCE_IN_PROGRESS = 27
 
@@ -118,6 +120,19 @@ def test_what_is_said_of_bytes_explains_no_error() -> None:
     replied(connection, struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1) + b"\0")
     assert codes(talk) == [("TRAILING_BYTES", "violation")]
     assert left(talk) == [("FindCoordinator", COORDINATOR_NOT_AVAILABLE, 1, ["c1"])]
+
+
+def test_what_brokers_refuse_such_bytes_with_is_explained_by_what_is_said_of_them() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    produced(connection, batch_of(0, 1, crc=1))
+    accepted(connection, CORRUPT_MESSAGE)
+    produced(connection, batch_of(0, 1, crc=1))
+    accepted(connection, TOPIC_AUTHORIZATION_FAILED)
+    produced(connection, batch_of(0, 1))
+    accepted(connection, CORRUPT_MESSAGE)
+    assert codes(talk) == [("BATCH_CRC", "violation")] * 2
+    assert left(talk) == [("Produce", CORRUPT_MESSAGE, 1, ["c1"]), ("Produce", TOPIC_AUTHORIZATION_FAILED, 1, ["c1"])]
 
 
 def test_an_answer_without_a_request_refuses_nobody() -> None:
