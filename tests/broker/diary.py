@@ -239,6 +239,7 @@ def _request(n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any],
         forgotten,
         asked.key == SHARE_FETCH and epoch == 0 and len(set(listed)) < len(listed),
         body.get("max_wait_ms", 0) * 1_000_000,
+        bool(body.get("is_renew_ack")),
     )
 
 

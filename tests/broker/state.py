@@ -37,7 +37,8 @@ class Request:
     """A request on its way.
 
     `early`: the error that it gets before any session is looked at; `unknown`, `forgets`: topics that do not exist, listed and
-    forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how long the broker may hold it.
+    forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how long the broker may hold it; `renews`: it asks for no
+    records.
     """
 
     n: int
@@ -51,6 +52,7 @@ class Request:
     forgets: frozenset[str] = frozenset()
     twice: bool = False
     wait_ns: int = 0
+    renews: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _advanced(state: State, request: Request) -> State:
     assert session is not None
     fetches = request.api_key == SHARE_FETCH
     unknown = (session.unknown | request.unknown) - request.forgets if fetches else session.unknown
-    error = UNKNOWN_SERVER_ERROR if fetches and unknown else 0
+    error = UNKNOWN_SERVER_ERROR if fetches and unknown and not request.renews else 0
     (due,) = {due for due in due_after(Outcome.ADVANCE, error, request.epoch, session.due) if due != session.due}
     epochs = {**dict(session.last_epochs), request.api_key: request.epoch}
     after = replace(state, session=Session(session.opening, due, tuple(sorted(epochs.items())), unknown))

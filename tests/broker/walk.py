@@ -74,6 +74,8 @@ class Walk:
         self.partitions = [(self.talk.topics[topic], index) for topic, count in TOPICS.items() for index in range(count)]
         self._names = {self.talk.topics[topic]: topic for topic in TOPICS}
         self.actors = [Actor(GROUPS[n % len(GROUPS)], self.new_id(), self.talk.connection()) for n in range(members)]
+        for actor in self.actors:
+            self.heartbeat(actor)  # of whoever joins in view it is known what it never acquired
 
     @property
     def steps(self) -> int:
