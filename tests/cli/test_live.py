@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 import pytest
@@ -21,6 +22,8 @@ import kshark
 
 pytestmark = pytest.mark.live
 MEMBER = "aAAAAAAAAAAAAAAAAAAAAA"
+#: A machine may have much else to do.
+START_SECONDS = END_SECONDS = 60.0
 
 
 def _framed(data: bytes) -> bytes:
@@ -52,22 +55,29 @@ def _client(port: int) -> None:
             time.sleep(0.05)
 
 
-def talk(port: int = 0) -> None:
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        playing = threading.Thread(target=_broker, args=(listener,))
-        playing.start()
-        _client(listener.getsockname()[1])
-        playing.join()
+def talk(listener: socket.socket) -> None:
+    playing = threading.Thread(target=_broker, args=(listener,))
+    playing.start()
+    _client(listener.getsockname()[1])
+    playing.join()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        yield opened
 
 
 @contextmanager
-def live(*options: str) -> Iterator[subprocess.Popen[str]]:
-    """`kshark live` once it captures."""
-    command = [sys.executable, "-m", "kshark", "live", "-i", "lo", *options]
+def live(listener: socket.socket, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """`kshark live` once it captures what goes to that listener: others may be talking on loopback."""
+    command = [sys.executable, "-m", "kshark", "live", "-i", "lo", "-f", f"tcp port {listener.getsockname()[1]}", *options]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"}
     ) as running:
-        time.sleep(2.5)
+        until = time.monotonic() + START_SECONDS
+        while not _is_ready(running) and running.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
         if running.poll() is not None and running.stderr is not None:
             told = running.stderr.read()
             if "not allowed" in told or "permi" in told.lower():
@@ -77,17 +87,25 @@ def live(*options: str) -> Iterator[subprocess.Popen[str]]:
         running.kill()
 
 
+def _is_ready(running: subprocess.Popen[str]) -> bool:
+    """Whether it catches SIGTERM: it does once its socket is open and empty."""
+    for line in Path(f"/proc/{running.pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+    return False  # it has just ended
+
+
 def _rest(stream: IO[str] | None) -> str:
     assert stream is not None
     return stream.read()
 
 
-def test_messages_and_findings_come_as_they_happen() -> None:
-    with live("-T", "json", "-c", "6") as running:
-        talk()
+def test_messages_and_findings_come_as_they_happen(listener: socket.socket) -> None:
+    with live(listener, "-T", "json", "-c", "6") as running:
+        talk(listener)
         lines = [json.loads(line) for line in _rest(running.stdout).splitlines()]
         told = _rest(running.stderr)
-        assert running.wait(10) == 1
+        assert running.wait(END_SECONDS) == 1
     messages = [line for line in lines if "kind" in line]
     assert [message["body"].get("share_session_epoch") for message in messages if message["kind"] == "request"] == [0, 1, 5]
     (finding,) = [line for line in lines if line.get("verdict") == "violation"]
@@ -104,37 +122,37 @@ def test_messages_and_findings_come_as_they_happen() -> None:
         ("kafka.share_session_epoch == 0", [0], []),
     ],
 )
-def test_a_filter_leaves_out_messages_and_findings_that_rest_on_none(text: str, epochs: list[int], codes: list[str]) -> None:
-    with live("-T", "json", "-Y", text) as running:
-        talk()
-        time.sleep(0.5)
+def test_a_filter_leaves_out_messages_and_findings_that_rest_on_none(
+    listener: socket.socket, text: str, epochs: list[int], codes: list[str]
+) -> None:
+    with live(listener, "-T", "json", "-Y", text) as running:
+        talk(listener)
         running.send_signal(signal.SIGINT)
         *lines, last = [json.loads(line) for line in _rest(running.stdout).splitlines()]
-        assert running.wait(10) == bool(codes)
+        assert running.wait(END_SECONDS) == bool(codes)
     assert [line["body"]["share_session_epoch"] for line in lines if "kind" in line] == epochs
     assert [line["code"] for line in lines if line.get("verdict") == "violation"] == codes
     assert last["summary"]["violations"] == len(codes)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_it_with_the_verdict(number: int) -> None:
-    with live("-q") as running:
-        talk()
-        time.sleep(0.5)
+def test_ctrl_c_ends_it_with_the_verdict(listener: socket.socket, number: int) -> None:
+    with live(listener, "-q") as running:
+        talk(listener)
         running.send_signal(number)
         out, told = _rest(running.stdout), _rest(running.stderr)
-        assert running.wait(10) == 1
+        assert running.wait(END_SECONDS) == 1
     assert "EPOCH_SKIP_AHEAD" in out
     assert out.splitlines()[-2].startswith("1 violation in 1 session")
     assert "Traceback" not in told
 
 
-def test_a_reader_that_leaves_ends_it_quietly() -> None:
-    with live() as running:
+def test_a_reader_that_leaves_ends_it_quietly(listener: socket.socket) -> None:
+    with live(listener) as running:
         assert running.stdout is not None
         running.stdout.close()
-        talk()
-        assert running.wait(10) == 141
+        talk(listener)
+        assert running.wait(END_SECONDS) == 141
         assert "Traceback" not in _rest(running.stderr)
 
 
