@@ -26,7 +26,7 @@ REASONS: Final = {
     "release_unknown": "broker releases differ here, and no ApiVersions answer told this one's",
     "assignment_unknown": "what was assigned to the member is not known",
     "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 does not tell)",
-    "leader_moved": "the partition's leader moved, and what it knew of the records before is not known",
+    "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before holds no longer",
     "broker_restart": "the broker was started again, and what it knew of the records before is not known",
     "end_not_seen": "whether the other connection was still open is not known",
 }

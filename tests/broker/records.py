@@ -199,7 +199,9 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     free = [may_hold and any(one.stage is AVAILABLE for one in piece.value) for piece in met]
     may = passed or all(any(some) or other for some, other in zip(mine, free, strict=True))
     must = all(map(all, mine))
-    return {TAKEN} if must else {TAKEN, NOT_HELD} if may else {NOT_HELD}
+    # what was only stored, by a leader that had not read it anew yet, lies past all that it knows of now
+    refused = {NOT_HELD, INVALID} if any(one.how == "stored" for one in met[-1].value) else {NOT_HELD}
+    return {TAKEN} if must else {TAKEN, *refused} if may else refused
 
 
 def _is_held_by(record: Record, member_id: str | None) -> bool:

@@ -61,8 +61,7 @@ class SharePartition:
     """`acquire`, `acknowledge`, `let_go`, `lose_sight` move it; `over` tells what records may be in.
 
     `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the start offset: all below
-    is done; None where it is not known. `end` is the next offset to acquire. `highest` is
-    the highest delivery count seen: records below it may be delivered again.
+    is done; None where it is not known. `end` is the next offset to acquire, `highest` the highest delivery count seen.
     """
 
     def __init__(self, step: Step, partition: Partition, leader: Broker, tell: Callable[[Change], object] | None = None) -> None:
@@ -100,6 +99,8 @@ class SharePartition:
         #: Acquisitions by the time at which their lock is out at the latest: the heap's entries are told apart by a number.
         self._locks: list[tuple[int, int, int, int, Hold]] = []
         self._number = 0
+        #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
+        self._stale_ns = 0
 
     def meets(self, step: Step, broker: Broker) -> None:
         """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
@@ -310,7 +311,7 @@ class SharePartition:
             if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
                 how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
             now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-            if any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
+            if time_ns <= self._stale_ns or any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
                 self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
                 continue
             self.records.put(piece.first, piece.last, (now,))
@@ -332,6 +333,7 @@ class SharePartition:
         self.earlier = self.earlier or (self.records, why)
         self.records = OffsetRanges()
         self.worn, self.window = Worn(), Window()
+        self._stale_ns = max((late_ns for late_ns, *_ in self._locks), default=self._stale_ns)
         self._locks.clear()
 
     # -- time

@@ -185,6 +185,8 @@ class Deliveries:
         begun = self._begun.pop((partition.group_id, partition.partition), None)
         if begun is not None:
             start, stored, read = begun
+            if partition.acquired_here:
+                partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored)
             partition.stored = start, read
             for lost in self._stranded.get((partition.group_id, partition.leader), ()):
@@ -199,7 +201,7 @@ class Deliveries:
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             asked.error = answer.acknowledged.get(partition.partition)
             if asked.error in EXPLAINED:
-                asked.is_all_seen = _is_all_seen(step, session)
+                asked.is_all_seen = _is_all_seen(step, session, partition)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
             self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
@@ -363,10 +365,10 @@ def _is_alone(session: SessionState, connection: Connection) -> bool:
     return all(user.state is session for user in connection.users)
 
 
-def _is_all_seen(step: Step, session: SessionState) -> bool:
-    """Whether the capture holds all that the member has done with the broker."""
+def _is_all_seen(step: Step, session: SessionState, partition: SharePartition) -> bool:
+    """Whether the capture holds all that the member has done with the broker, which knows what became of it."""
     join = session.member.join
-    if join is None:
+    if join is None or partition.doubt[0] > join.packet:
         return False
     hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
     return session.broker.missing_between(hosts, join.packet, step.end) is None

@@ -45,15 +45,19 @@ def renewal_refused(now: Acknowledging) -> Argument | None:
     if late is not None:
         return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
     if now.error == _INVALID_REQUEST:
-        return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent)
+        return _past_the_end(now)
     return None
 
 
 def beyond_the_end(now: Acknowledging) -> Argument | None:
     """Offsets past the last one that was acquired; the batches themselves are well-formed."""
-    if now.error != _INVALID_REQUEST or now.fault is not None:
-        return None
-    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent)
+    return None if now.error != _INVALID_REQUEST or now.fault is not None else _past_the_end(now)
+
+
+def _past_the_end(now: Acknowledging) -> Argument:
+    """A leader that has begun anew does not know of all that it or another one handed out before."""
+    begun, why = now.share_partition.doubt
+    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent, because=why if begun else None)
 
 
 def after_the_lock(now: Acknowledging) -> Argument | None:

@@ -204,6 +204,19 @@ def test_some_brokers_do_not_count_what_the_end_of_a_session_releases() -> None:
     assert told.at(22) == [(0, 0, "available 1"), (1, 1, "available 1 or available 2 or archived 2")]
 
 
+def test_locks_of_before_a_leader_read_the_state_anew_run_out_all_the_same() -> None:
+    """Seen on 4.1.2: what it stored then was not what it knew, and the next delivery had the number of the last."""
+    told = Told()
+    told.acquires(10, 0, 0, 2)
+    told.partition.begin(0, [Stored(0, 0, AVAILABLE, 1)])
+    told.acquires(500, 0, 0, 2, member="b")
+    told.partition.let_go("b", 520, 520 * MS, certain=True, uncounted=True)
+    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(0, 0, AVAILABLE, 2)])
+    assert told.at(1051) == [(0, 0, "available 1 or available 2")]
+    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(0, 0, AVAILABLE, 3)])
+    assert told.at(1251) == [(0, 0, "available 3")]
+
+
 def test_another_leader_may_know_it_otherwise() -> None:
     told = Told()
     told.acquires(10, 0, 4)
