@@ -290,7 +290,8 @@ class Analyzer:
 
     def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
         """What a heartbeat means for the sessions of its member; what it says of the member itself is known by now."""
-        member = self._members.get(getattr(request.body, "group_id", None), getattr(request.body, "member_id", None))
+        broker = self._brokers.known_at(request.broker)
+        member = self._members.get(broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None))
         beat = None if member is None else member.before
         if member is None or beat is None or beat.packet != request.packet:
             return ()
@@ -334,7 +335,7 @@ class Analyzer:
     def _begin(self, key: _Key, step: Step) -> Sequence[Verdict]:
         """A runner for a session; beyond the limit the one longest unused is closed for it."""
         broker = key[0]
-        member = self._members.of(step.group_id, step.member_id)
+        member = self._members.of(broker, step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers.append(broker)
         listed = self._listed

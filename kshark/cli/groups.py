@@ -11,7 +11,7 @@ from kshark.api_keys import API_VERSIONS
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
-from kshark.groups import APIS, Groups
+from kshark.groups import APIS, GroupKey, Groups
 from kshark.model import Exchange
 from kshark.output.groups import group_lines, total_line
 from kshark.output.sink import Sink
@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
-    groups, wanted, passed = Groups(), display_filter(args), set[str]()
+    groups, wanted, passed = Groups(), display_filter(args), set[GroupKey]()
     for page in source:
         for event in page:
             told = groups.feed(event)
@@ -55,11 +55,12 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
                 passed.update(told)
     groups.close()
     names = {} if source.names is None else source.names.known
-    listed = [group for group in groups.listed(names) if wanted is None or group.group_id in passed]
+    listed = groups.listed(names, None if wanted is None else passed)
     if args.format == "json":
         sink.json([] if args.quiet else listed)
         return
     if not args.quiet:
+        several = len({group.cluster_id for group in listed}) > 1
         for group in listed:
-            sink.lines(group_lines(group, sink.width, verbose=args.verbose))
+            sink.lines(group_lines(group, sink.width, verbose=args.verbose, clusters=several))
     sink.lines(folded(total_line(listed, groups.left_out), sink.width, 2))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from msgspec import UNSET
@@ -22,6 +23,7 @@ from kshark.api_keys import (
     JOIN_GROUP,
     LEAVE_GROUP,
     LIST_GROUPS,
+    METADATA,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
     SHARE_GROUP_DESCRIBE,
@@ -30,11 +32,14 @@ from kshark.api_keys import (
     STREAMS_GROUP_HEARTBEAT,
     SYNC_GROUP,
 )
+from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Assigned, ListedGroup, ListedMember
 from kshark.model import Event, Exchange, Message
 
+#: The number of its cluster, and its id.
+GroupKey = tuple[int, str]
 _HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
     FIND_COORDINATOR: coordinators.found,
     JOIN_GROUP: classic.joined,
@@ -54,24 +59,58 @@ _HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
     STREAMS_GROUP_DESCRIBE: descriptions.described,
 }
 #: APIs whose bodies are looked at, besides those that name topics and clients' software.
-APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys()
+APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys() | {METADATA}
 
 
 class Groups:
-    """`feed` takes events in the order of the time line and gives the ids of the groups that one tells of, `close` the end of them;
-    `listed` is what is known.
+    """`feed` takes events in the order of the time line and gives the groups that one tells of, `close` the end of them; `listed` is what
+    is known. Groups are those of their cluster: of the same name there is one in each.
     """
 
     def __init__(self) -> None:
-        self._known = Known()
-        self._administration = Administration()
+        self._clusters = Clusters()
+        self._of = {0: _Cluster()}
 
     @property
     def left_out(self) -> int:
         """Groups that are no longer held."""
-        return self._known.groups_left_out
+        return sum(cluster.known.groups_left_out for cluster in self._of.values())
+
+    def feed(self, event: Event) -> list[GroupKey]:
+        if not isinstance(event, Exchange):
+            for cluster in self._of.values():
+                cluster.feed(event)
+            return []
+        if event.response is not None:
+            self._clusters.learn(event.response)
+        number = self._clusters.number(event.flow.broker)
+        cluster = self._of.get(number) or self._of.setdefault(number, _Cluster())
+        return [(number, group_id) for group_id in cluster.feed(event)]
+
+    def close(self) -> None:
+        """No more events: what administrators did is over."""
+        for cluster in self._of.values():
+            cluster.close()
+
+    def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
+        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids. `only`: these."""
+        every = [(group_id, number, group) for number, one in self._of.items() for group_id, group in one.known.groups.items()]
+        return [
+            _listed(group, names, self._clusters.id(number))
+            for group_id, number, group in sorted(every, key=itemgetter(0, 1))
+            if group.is_known and (only is None or (number, group_id) in only)
+        ]
+
+
+class _Cluster:
+    """The groups of one cluster."""
+
+    def __init__(self) -> None:
+        self.known = Known()
+        self._administration = Administration()
 
     def feed(self, event: Event) -> Sequence[str]:
+        """The ids of the groups that it tells of."""
         self._take(self._administration.feed(event))
         if not isinstance(event, Exchange) or (request := event.request) is None:
             return ()
@@ -84,20 +123,15 @@ class Groups:
         answer = event.response.body if event.response is not None and _whole(event.response) else None
         client_id = request.client_id if isinstance(request.client_id, str) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
-        return handler(self._known, Heard(event.flow, handled, client_id, request.body, answer, since, at))
+        return handler(self.known, Heard(event.flow, handled, client_id, request.body, answer, since, at))
 
     def close(self) -> None:
         """No more events: what administrators did is over."""
         self._take(self._administration.close())
 
-    def listed(self, names: Mapping[str, str]) -> list[ListedGroup]:
-        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids."""
-        groups = [group for _, group in sorted(self._known.groups.items()) if group.is_known]
-        return [_listed(group, names) for group in groups]
-
     def _take(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
-            self._known.of(operation.group_id).administered(operation)
+            self.known.of(operation.group_id).administered(operation)
 
 
 def _whole(message: Message) -> bool:
@@ -111,7 +145,7 @@ def _administered(request: Message) -> Sequence[str]:
     return [one.group_id for one in named]
 
 
-def _listed(group: Group, names: Mapping[str, str]) -> ListedGroup:
+def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None) -> ListedGroup:
     now = group.now
     return ListedGroup(
         group_id=group.group_id,
@@ -129,6 +163,7 @@ def _listed(group: Group, names: Mapping[str, str]) -> ListedGroup:
         history_left_out=group.changes - len(group.history),
         members_left_out=group.members_left_out,
         operations_left_out=group.operations_left_out,
+        cluster_id=cluster_id,
     )
 
 

@@ -47,9 +47,9 @@ _HISTORY: Final = (
 )
 
 
-def group_lines(group: ListedGroup, width: int | None, *, verbose: bool) -> Iterator[Line]:
-    """One group, and an empty line; `verbose` with every change."""
-    yield from folded(_head(group), width, _INDENT)
+def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, clusters: bool = False) -> Iterator[Line]:
+    """One group, and an empty line; `verbose` with every change, `clusters` with the name of its cluster."""
+    yield from folded(_head(group, clusters), width, _INDENT)
     if verbose:
         yield from table(_HISTORY, [_change(row) for row in group.history], width, _INDENT)
     else:
@@ -81,9 +81,11 @@ def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
     return line
 
 
-def _head(group: ListedGroup) -> Line:
+def _head(group: ListedGroup, clusters: bool) -> Line:
     type = f"{group.type} group" if group.type else "group of unknown type"
     line: Line = [(safe(group.group_id), VALUE), (f"  {type}", API)]
+    if clusters:
+        line += [(" · cluster ", LABEL), (safe(group.cluster_id or "unknown"), VALUE)]
     if group.protocol_type not in (None, "consumer"):
         line.append((f" of protocol type {safe(group.protocol_type or '')}", PLAIN))
     if group.coordinators:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kshark import limits
 from kshark.api_keys import METADATA
+from kshark.clusters import Clusters
 from kshark.facts import Asked, Coming, Fact, Question
 from kshark.model import Message, endpoint
 from kshark.names import TopicNames
@@ -31,7 +32,7 @@ class Names:
     def __init__(self, *, asking: bool = False) -> None:
         self._topics = TopicNames(kafka_registry())
         self._nodes: dict[str, Node] = {}
-        self._clusters: dict[str, str] = {}
+        self._clusters = Clusters()
         #: Classes of bodies that tell no names: most of them.
         self.silent: set[type] = {type(None)}
         self._asking = asking
@@ -59,7 +60,7 @@ class Names:
                 if fact.kind == "node":
                     self._nodes[fact.key] = _node(fact.value)
                 else:
-                    self._clusters[fact.key] = fact.value
+                    self._clusters.tell(fact.key, fact.value)
 
     @property
     def taught(self) -> Iterator[Fact]:
@@ -98,16 +99,12 @@ class Names:
             self._belongs(address, cluster, message.packet)
 
     def _belongs(self, address: str, cluster: str | None, packet: int) -> None:
-        if not cluster or self._clusters.get(address) == cluster or len(self._clusters) >= limits.BROKERS:
-            return
-        self._clusters[address] = cluster
-        if self._asking:
+        if cluster and self._clusters.tell(address, cluster) and self._asking:
             self._taught.append(Fact("cluster", address, cluster, packet))
 
     def cluster(self, address: str | None) -> str | None:
         """The id of a broker's cluster; where the capture told of one cluster only, that one's."""
-        only = {*self._clusters.values()} if address not in self._clusters else {self._clusters[address]}
-        return only.pop() if len(only) == 1 else None
+        return self._clusters.of(address)
 
     def topic(self, topic_id: str | None) -> str | None:
         if not topic_id:

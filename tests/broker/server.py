@@ -67,23 +67,33 @@ def _free_ports(count: int) -> list[int]:
 
 
 class Broker:
-    """A broker of one release; `settings` go into its configuration. Use it as a context; `port` is where clients connect."""
+    """A broker of one release; `settings` go into its configuration. Use it as a context; `port` is where clients connect.
 
-    def __init__(self, release: Release, folder: Path, settings: Mapping[str, object] | None = None) -> None:
+    `of` is another one: then it is a broker of that one's cluster, which has the controller, and `node_id` its number.
+    """
+
+    def __init__(
+        self, release: Release, folder: Path, settings: Mapping[str, object] | None = None, *, of: Broker | None = None, node_id: int = 1
+    ) -> None:
         java = find_java()
         if java is None:
             raise NoBroker("brokers need Java 17 or newer; install one (Debian: apt-get install default-jre-headless) or set JAVA_HOME")
-        self.release, self.folder = release, folder
+        self.release, self.folder, self.node_id = release, folder, node_id
         self.port, self.controller_port = _free_ports(2)
+        self.cluster_id: str = of.cluster_id if of is not None else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if of is not None:
+            self.controller_port = of.controller_port
         self._java = (str(java.home / "bin/java"), *JVM, "-cp", f"{jars(release)}/*")
         self._process: subprocess.Popen[bytes] | None = None
-        self._configure(settings or {})
+        self._configure(settings or {}, controls=of is None)
 
-    def _configure(self, settings: Mapping[str, object]) -> None:
+    def _configure(self, settings: Mapping[str, object], *, controls: bool) -> None:
         controller = f"127.0.0.1:{self.controller_port}"
         known: dict[str, object] = {
+            "node.id": self.node_id,
+            "process.roles": "broker,controller" if controls else "broker",
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}" + (f",CONTROLLER://{controller}" if controls else ""),
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": self.folder / "data",
             **settings,
@@ -92,8 +102,7 @@ class Broker:
         (self.folder / "broker.properties").write_text(text)
 
     def __enter__(self) -> Broker:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", "broker.properties", *self.release.format)
+        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={self.cluster_id}", "-c", "broker.properties", *self.release.format)
         done = subprocess.run((*self._java, *tool), cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
             raise NoBroker(f"Kafka {self.release.version} cannot format its storage: {done.stderr.strip() or done.stdout.strip()}")

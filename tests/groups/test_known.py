@@ -57,7 +57,7 @@ def test_an_event_tells_of_groups() -> None:
     talk.member("a", group="g7")
     known = Groups()
     told = [known.feed(event) for event in events(talk)]
-    assert [each for each in told if each] == [("g7",)]
+    assert [each for each in told if each] == [[(0, "g7")]]
 
 
 def test_what_was_read_does_not_push_out_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,7 +288,8 @@ class Deliveries:
 
     def _locked_otherwise(self, partition: SharePartition, lock_ns: int | None) -> Locked | None:
         """The last acquisition of the partition, or else of another of its group, whose locks were to last longer, or not as long."""
-        before = [partition.locked] if partition.locked is not None else [one.locked for one in self._groups[partition.group_id].values()]
+        others, cluster = self._groups[partition.group_id].values(), partition.leader.cluster
+        before = [partition.locked] if partition.locked is not None else [one.locked for one in others if one.leader.cluster == cluster]
         return None if lock_ns is None else next((one for one in before if one is not None and one.lock_ns != lock_ns), None)
 
     def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:

@@ -151,19 +151,20 @@ class NotBack(NamedTuple):
         return after.packet > self.packet and (after.kind is INITIAL or after.reply is UNKNOWN_MEMBER)
 
 
+#: The number of the cluster, group id, member id.
+_Key = tuple[int, str | None, str | None]
+
+
 class Members:
-    """Every member that the capture shows, the longest unused forgotten first."""
+    """Every member that the capture shows, the longest unused forgotten first; each is of the cluster of the broker that it was met at."""
 
     def __init__(self) -> None:
-        self._members: OrderedDict[tuple[str | None, str | None], Member] = OrderedDict()
+        self._members: OrderedDict[_Key, Member] = OrderedDict()
         #: Members were forgotten: nobody's first trace is its beginning any more.
         self.forgetful = False
 
-    def __contains__(self, key: tuple[str | None, str | None]) -> bool:
-        return key in self._members
-
-    def of(self, group_id: str | None, member_id: str | None) -> Member:
-        key = (group_id, member_id)
+    def of(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member:
+        key = 0 if broker is None else broker.cluster, group_id, member_id
         found = self._members.get(key)
         if found is None:
             found = self._members[key] = Member()
@@ -174,5 +175,5 @@ class Members:
             self._members.move_to_end(key)
         return found
 
-    def get(self, group_id: str | None, member_id: str | None) -> Member | None:
-        return self._members.get((group_id, member_id))
+    def get(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member | None:
+        return self._members.get((0 if broker is None else broker.cluster, group_id, member_id))

@@ -74,9 +74,8 @@ class Memberships:
         return ()
 
     def _member(self, beat: Beat) -> Member:
-        first = (beat.group_id, beat.member_id) not in self._members and not self._members.forgetful
-        member = self._members.of(beat.group_id, beat.member_id)
-        if first and beat.kind is INITIAL:
+        member = self._members.of(beat.connection.broker, beat.group_id, beat.member_id)
+        if beat.kind is INITIAL and member.before is None and not member.brokers and not self._members.forgetful:
             member.join = beat
         return member
 

@@ -13,6 +13,7 @@ from kshark import limits
 from kshark.analysis.surroundings.holes import Hole, Holes
 from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, releases_offering
 from kshark.api_keys import SHARE_FETCH
+from kshark.clusters import Clusters
 from kshark.model import Message, endpoint
 
 By = Literal["client", "broker", "unknown"]
@@ -52,8 +53,9 @@ class Broker:
     addresses: list[str]
     #: Brokers that are down, this one or others.
     down: set[Broker] = field(default_factory=set)
-    #: Cluster id and node id, once Metadata told them.
+    #: Cluster id and node id, once Metadata told them; the number of its cluster (kshark.clusters).
     node: tuple[str, int] | None = None
+    cluster: int = 0
     releases: frozenset[Release] = ANY_RELEASE
     #: The releases that fit what was offered last at each of its addresses.
     offered: dict[str, frozenset[Release]] = field(default_factory=dict)
@@ -146,6 +148,7 @@ class Brokers:
         self.down: set[Broker] = set()
         self._by_address: dict[str, Broker] = {}
         self._by_node: dict[tuple[str, int], Broker] = {}
+        self._clusters = Clusters()
 
     def at(self, address: str) -> Broker:
         """The broker at an address, a new one where none is known there."""
@@ -165,13 +168,20 @@ class Brokers:
         cluster, nodes = getattr(body, "cluster_id", UNSET), getattr(body, "brokers", UNSET)
         joined = []
         if isinstance(cluster, str) and nodes is not UNSET and nodes is not None:
+            self._belongs(answer.broker, cluster)
             for node in nodes:
                 if node.host is None:
                     continue
-                pair = self._name(self.at(endpoint(node.host, node.port)), (cluster, node.node_id))
+                address = endpoint(node.host, node.port)
+                self._belongs(address, cluster)
+                pair = self._name(self.at(address), (cluster, node.node_id))
                 if pair is not None:
                     joined.append(pair)
         return joined
+
+    def _belongs(self, address: str, cluster: str) -> None:
+        if self._clusters.tell(address, cluster):
+            self.at(address).cluster = self._clusters.number(address)
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
         known = self._by_node.get(node, broker)

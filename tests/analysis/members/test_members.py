@@ -6,9 +6,10 @@ import pytest
 
 from kshark import limits
 from kshark.analysis.members.members import Member, Members, NotAssigned
+from kshark.analysis.surroundings.brokers import Broker
 from tests.analysis.rules.promises.partitions import phantom
 from tests.analysis.talks import assigned, handed, unchanged
-from tests.conversation import Conversation, findings, note, unknown
+from tests.conversation import BROKER, Conversation, findings, note, unknown
 
 ONE, TWO = ("t", 1), ("t", 2)
 
@@ -88,13 +89,15 @@ def test_proof_that_a_partition_was_not_assigned() -> None:
 def test_members_are_found_by_group_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SESSIONS", 2)
     members = Members()
-    one, two = members.of("g", "a"), members.of("g", "b")
-    assert members.of("g", "a") is one
+    here, there = Broker([BROKER]), Broker(["10.0.1.9:9092"], cluster=1)
+    one, two = members.of(here, "g", "a"), members.of(here, "g", "b")
+    assert members.of(here, "g", "a") is one
+    assert members.get(there, "g", "a") is None
     assert not members.forgetful
-    members.of("h", "a")
+    members.of(there, "g", "a")
     assert members.forgetful
-    assert (("g", "a") in members, ("g", "b") in members) == (True, False)
-    assert members.of("g", "b") is not two
+    assert (members.get(here, "g", "a"), members.get(here, "g", "b")) == (one, None)
+    assert members.of(here, "g", "b") is not two
 
 
 # -- as conversations

@@ -226,7 +226,11 @@ def test_two_that_contradict_each_other_are_of_any_release() -> None:
 
 def answer(*nodes: tuple[int, str | None, int], cluster: object = "c") -> Any:
     brokers = [SimpleNamespace(node_id=node, host=host, port=port) for node, host, port in nodes]
-    return SimpleNamespace(body=SimpleNamespace(cluster_id=cluster, brokers=brokers))
+    return answering(SimpleNamespace(cluster_id=cluster, brokers=brokers))
+
+
+def answering(body: Any) -> Any:
+    return SimpleNamespace(broker="10.0.0.99:9092", body=body)
 
 
 def test_metadata_names_brokers() -> None:
@@ -239,7 +243,7 @@ def test_metadata_names_brokers() -> None:
     assert brokers.known_at("10.0.0.8:9092") is None
 
 
-@pytest.mark.parametrize("told", [answer((1, "10.0.0.9", 9092), cluster=None), SimpleNamespace(body=None)])
+@pytest.mark.parametrize("told", [answer((1, "10.0.0.9", 9092), cluster=None), answering(None)])
 def test_metadata_without_a_cluster_names_none(told: Message) -> None:
     brokers = Brokers()
     one = brokers.at("10.0.0.9:9092")
@@ -253,6 +257,13 @@ def test_an_address_that_had_another_node_stays_what_it_was() -> None:
     assert brokers.metadata(answer((1, "10.0.0.9", 9092), (2, "10.0.0.8", 9092))) == []
     assert brokers.metadata(answer((1, "10.0.0.8", 9092))) == []
     assert (one.node, two.node) == (("c", 1), ("c", 2))
+
+
+def test_each_cluster_has_its_number() -> None:
+    brokers = Brokers()
+    brokers.metadata(answer((1, "10.0.0.9", 9092)))
+    brokers.metadata(answer((1, "10.0.0.8", 9092), cluster="d"))
+    assert [brokers.at(f"10.0.0.{host}:9092").cluster for host in (9, 8, 7)] == [0, 1, 0]
 
 
 def test_more_brokers_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

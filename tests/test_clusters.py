@@ -1,0 +1,93 @@
+"""Two clusters in one capture, with groups, topics and members of the same names: what is of one is not of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshark.clusters import Clusters
+from kshark.model import Message
+from tests.analysis.talks import handed, metadata
+from tests.conversation import TOPIC, Conversation, Member, events, findings
+from tests.groups.talks import groups
+
+ONE, OTHER = "10.0.0.9:9092", "10.0.1.9:9092"
+ACCEPT, RELEASE = 1, 2
+OTHER_TOPIC = "BBBBBBBBBBBBBBBBBBBBBw"
+
+
+def told(talk: Conversation, name: str, at: str, cluster: str, *, group: str = "g") -> Member:
+    """A member that asked the broker of a cluster for its nodes before it joined."""
+    connection = talk.connection(at)
+    metadata(connection, {1: at}, cluster)
+    return talk.member(name, group, connection)
+
+
+def fetches(member: Member, epoch: int, *ranges: tuple[int, ...], topic: str = TOPIC, **how: Any) -> None:
+    responses = [{**row, "topic_id": topic} for row in handed(*((0, *one) for one in ranges))] if ranges else []
+    partitions = [0] if epoch == 0 or "acks" in how else []
+    member.share_fetch(epoch, partitions, topic=topic, **how).answered(responses=responses, acquisition_lock_timeout_ms=30_000)
+
+
+def test_addresses_belong_to_the_cluster_that_was_told_last() -> None:
+    talk = Conversation()
+    for at, cluster in ((ONE, "c"), (OTHER, "d"), (ONE, "d")):
+        metadata(talk.connection(at), {1: "10.0.0.77:9092", 2: at}, cluster)
+    clusters = Clusters()
+    assert (clusters.of(ONE), clusters.number(ONE)) == (None, 0)
+    answers = [event for event in events(talk) if isinstance(event, Message) and event.kind == "response"]
+    for answer in answers[:2]:
+        clusters.learn(answer)
+    assert (clusters.of("10.0.0.1:1"), clusters.number("10.0.0.1:1")) == ("c", 0)
+    for answer in answers[2:]:
+        clusters.learn(answer)
+    assert (len(clusters), clusters.of(ONE), clusters.of(OTHER), clusters.of("10.0.0.1:1")) == (2, "d", "d", None)
+    assert (clusters.number(ONE), clusters.id(0), clusters.id(1), clusters.id(2)) == (1, "c", "d", None)
+
+
+def test_groups_of_the_same_name_are_two() -> None:
+    talk = Conversation()
+    told(talk, "a", ONE, "c")
+    told(talk, "b", OTHER, "d").heartbeat(-1).given(-1)
+    found = [(one.cluster_id, one.group_id, one.state, [member.member_id[0] for member in one.members]) for one in groups(talk)]
+    assert found == [("c", "g", "Stable", ["a"]), ("d", "g", "Empty", ["b"])]
+
+
+def test_where_no_cluster_is_told_a_group_is_one() -> None:
+    talk = Conversation()
+    talk.member("a", connection=talk.connection(ONE))
+    talk.member("b", connection=talk.connection(OTHER))
+    assert [(one.cluster_id, len(one.members)) for one in groups(talk)] == [(None, 2)]
+
+
+def test_what_was_heard_before_the_only_cluster_was_told_is_of_that() -> None:
+    talk = Conversation()
+    talk.member("b", connection=talk.connection("10.0.0.8:9092"))
+    told(talk, "a", ONE, "c")
+    assert [(one.cluster_id, len(one.members)) for one in groups(talk)] == [("c", 2)]
+
+
+def shadowed(talk: Conversation) -> tuple[Member, Member]:
+    """One member id in two clusters, as where a proxy copies all that a client says; the clusters count epochs for themselves."""
+    a, b = told(talk, "a", ONE, "c"), told(talk, "a", OTHER, "d")
+    a.heartbeat(1).given(5)
+    b.heartbeat(1).given(1)
+    a.heartbeat(5).given(5)
+    return a, b
+
+
+def test_a_member_of_both_is_two() -> None:
+    talk = Conversation()
+    a, b = shadowed(talk)
+    b.heartbeat(1).given(1)
+    a.heartbeat(-1).given(-1)
+    b.heartbeat(1).given(1)
+    assert findings(talk) == []
+
+
+def test_sessions_and_records_of_each_are_its_own() -> None:
+    talk = Conversation()
+    a, b = shadowed(talk)
+    for member, topic in ((a, TOPIC), (b, OTHER_TOPIC)):  # ids of topics are of one cluster, whatever their names
+        fetches(member, 0, (0, 9), topic=topic)
+        fetches(member, 1, (10, 19), topic=topic, acks=[(0, 9, ACCEPT)])
+    assert findings(talk) == []
