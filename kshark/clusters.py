@@ -47,9 +47,14 @@ class Clusters:
         """The number of the cluster that the broker at an address belongs to."""
         return self._numbers.get(self._of.get(address, ""), 0)
 
+    @property
+    def ids(self) -> dict[int, str]:
+        """The ids of all clusters by number."""
+        return {number: cluster for cluster, number in self._numbers.items()}
+
     def id(self, number: int) -> str | None:
         """The id of the cluster with that number."""
-        return next((cluster for cluster, known in self._numbers.items() if known == number), None)
+        return self.ids.get(number)
 
     def of(self, address: str | None) -> str | None:
         """The id of a broker's cluster; where the capture told of one cluster only, that one's."""

@@ -9,6 +9,7 @@ from kshark.model import Message
 from tests.analysis.talks import handed, metadata
 from tests.conversation import TOPIC, Conversation, Member, events, findings
 from tests.groups.talks import groups
+from tests.metrics.talks import told as told_of
 
 ONE, OTHER = "10.0.0.9:9092", "10.0.1.9:9092"
 ACCEPT, RELEASE = 1, 2
@@ -91,3 +92,16 @@ def test_sessions_and_records_of_each_are_its_own() -> None:
         fetches(member, 0, (0, 9), topic=topic)
         fetches(member, 1, (10, 19), topic=topic, acks=[(0, 9, ACCEPT)])
     assert findings(talk) == []
+
+
+def test_figures_are_those_of_one_cluster() -> None:
+    talk = Conversation()
+    a, b = shadowed(talk)
+    fetches(a, 0, (0, 9))
+    fetches(a, 1, acks=[(0, 4, ACCEPT)])
+    fetches(b, 0, (0, 1), topic=OTHER_TOPIC)
+    found = [
+        (one.cluster_id, len(one.members), one.members_metrics["records-fetched-total"], [row.held for row in one.partitions])
+        for one in told_of(talk).groups
+    ]
+    assert found == [("c", 1, 10, [{a.member_id: 5}]), ("d", 1, 2, [{b.member_id: 2}])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from dissectors.topics import NAMING_APIS
@@ -19,6 +19,7 @@ from kshark.api_keys import (
     SHARE_GROUP_HEARTBEAT,
     WRITE_SHARE_GROUP_STATE,
 )
+from kshark.clusters import Clusters
 from kshark.metrics.arrivals import Arrivals
 from kshark.metrics.counts import (
     EMPTY,
@@ -28,7 +29,9 @@ from kshark.metrics.counts import (
     UNANSWERED,
     UNREAD,
     Counted,
+    GroupKey,
     MemberCounts,
+    PartitionCounts,
     PartitionId,
 )
 from kshark.model import Event, Exchange, Message
@@ -60,6 +63,7 @@ class ShareCounting:
         self._arrivals = Arrivals(names.known)
         self._counts = counts
         self._names = names
+        self._clusters = Clusters()
         self._to = Counted()
         self._last_ns = 0
         #: Fetches without an answer, and until when they wait at the longest.
@@ -79,6 +83,7 @@ class ShareCounting:
             if isinstance(event, Message):
                 self._last_ns = max(self._last_ns, event.time_ns)
                 self._names.learn(event)
+                self._clusters.learn(event)
                 if self._counts(event):
                     self._to.span.add(event.time_ns)
             elif isinstance(event, Exchange) and (request := event.request) is not None:
@@ -90,19 +95,27 @@ class ShareCounting:
     def close(self) -> Counted:
         """The end of the capture: what is still open is open."""
         for state in self._analyzer.in_flight(self._last_ns):
-            counts = self._to.partitions.get((state.group_id, PartitionId(state.topic_id, state.partition)))
-            if counts is not None:
+            for counts in self._partitions(state.group_id, PartitionId(state.topic_id, state.partition)):
                 counts.start.put(self._last_ns, state.start_offset)
                 counts.end.put(self._last_ns, state.end_offset)
         for holder in self._analyzer.holders(self._last_ns):
-            counts = self._to.partitions.get((holder.group_id, PartitionId(holder.topic_id, holder.partition)))
-            if counts is not None:
+            for counts in self._partitions(holder.group_id, PartitionId(holder.topic_id, holder.partition)):
                 counts.held[holder.member_id] += holder.records
         for member, until_ns in self._open:
             member.waiting += until_ns >= self._last_ns
         self._analyzer.close()
         self._sessions(self._analyzer.listed())
+        self._to.clusters.update(self._clusters.ids)
         return self._to
+
+    def _group(self, group_id: str | None, broker: str) -> GroupKey:
+        """The group in the cluster of that broker."""
+        return GroupKey(group_id, self._clusters.number(broker))
+
+    def _partitions(self, group_id: str | None, partition: PartitionId) -> Iterator[PartitionCounts]:
+        """Of a topic, whose id is of one cluster."""
+        found = (self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,))
+        return (counts for counts in found if counts is not None)
 
     # -- what the analysis tells
 
@@ -113,16 +126,17 @@ class ShareCounting:
         self._arrivals.given_back(group_id, partition, change.time_ns)
         if change.event in _LOST and self._counts(change.time_ns):
             records = change.last - change.first + 1
-            self._to.partition(group_id, partition).lost[change.event] += records
+            group = self._group(group_id, change.partition.leader.addresses[0])
+            self._to.partition(group, partition).lost[change.event] += records
             if change.member_id is not None:
-                self._to.member(group_id, change.member_id).lost[change.event] += records
+                self._to.member(group, change.member_id).lost[change.event] += records
 
     def _sessions(self, listed: Iterable[Listed]) -> None:
         for one in listed:
             if not isinstance(one, ListedSession) or not self._counts(one.time_ns):
                 continue
             session = one.session
-            member = self._to.member(session.group_id, session.member_id)
+            member = self._to.member(self._group(session.group_id, session.broker), session.member_id)
             if session.closed is not None:
                 member.sessions[session.closed.how] += 1
             member.session_partitions += one.partitions or 0
@@ -161,7 +175,7 @@ class ShareCounting:
         latency_ns = response.latency_ns if isinstance(response.latency_ns, int) else 0
         failed = {key: one.error_code for key, one in answered.items() if one.error_code}
         for key, code in failed.items():
-            self._to.partition(asked.group_id, key).failed[code] += 1
+            self._to.partition(self._group(asked.group_id, request.broker), key).failed[code] += 1
         since = [self._acquired(member, request, key, held) for key, one in answered.items() for held in one.acquired_records or ()]
         came = RECORDS if since else FAILED if told.error_code or failed else IDLE if waited_in_full(asked, latency_ns) else EMPTY
         member.fetches[came] += 1
@@ -187,7 +201,7 @@ class ShareCounting:
         """Counts a range of records that was handed out; gives the time since when they were there."""
         group_id = request.body.group_id
         records = max(0, held.last_offset - held.first_offset + 1)
-        partition = self._to.partition(group_id, key)
+        partition = self._to.partition(self._group(group_id, request.broker), key)
         partition.acquired[held.delivery_count] += records
         member.acquired[held.delivery_count] += records
         if held.delivery_count == 1:
@@ -215,7 +229,7 @@ class ShareCounting:
             for batch in one.acknowledgement_batches or ():
                 records.update(acknowledged_types(batch))
             code = error or errors.get(key) if error is not None else None
-            partition = self._to.partition(request.body.group_id, key) if records else None
+            partition = self._to.partition(self._group(request.body.group_id, request.broker), key) if records else None
             for kind, count in records.items():
                 member.acknowledged[kind, code] += count
                 if partition is not None:
@@ -245,7 +259,7 @@ class ShareCounting:
         member.present.put(response.time_ns, asked.member_epoch != _LEAVE)
         if told.member_epoch > 0:
             lowest = told.member_epoch - 1 if asked.member_epoch == _JOIN else told.member_epoch
-            self._to.group(asked.group_id).epochs.add(lowest, told.member_epoch)
+            self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, told.member_epoch)
         if told.assignment is not None:
             assigned = {
                 PartitionId(topic.topic_id, one) for topic in told.assignment.topic_partitions or () for one in topic.partitions or ()
@@ -256,13 +270,14 @@ class ShareCounting:
     def _state(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         """A leader reads the state of a partition that it begins to lead, or writes it."""
         if response is not None and isinstance(response.latency_ns, int) and self._counts(exchange):
-            group = self._to.group(request.body.group_id)
+            group = self._to.group(self._group(request.body.group_id, request.broker))
             (group.writes if request.api_key == WRITE_SHARE_GROUP_STATE else group.loads).add(response.latency_ns)
 
     def _member(self, exchange: Exchange, request: Message) -> MemberCounts:
         body = request.body
-        self._to.group(body.group_id)
-        member = self._to.member(body.group_id, body.member_id)
+        group = self._group(body.group_id, request.broker)
+        self._to.group(group)
+        member = self._to.member(group, body.member_id)
         client_id = request.client_id if isinstance(request.client_id, str) else None
         member.client.put(request.time_ns, (client_id, exchange.flow.client.rpartition(":")[0]))
         return member

@@ -83,6 +83,13 @@ class PartitionId(NamedTuple):
     partition: int
 
 
+class GroupKey(NamedTuple):
+    """A group by its id and the number of its cluster (kshark.clusters)."""
+
+    group_id: str | None
+    cluster: int = 0
+
+
 #: Records by type of acknowledgement and what became of it: the error code of the answer, None where none was seen.
 Acknowledged = Counter[tuple[int, int | None]]
 
@@ -211,34 +218,40 @@ class Span:
 
 #: Stands for partitions beyond limits.STATISTICS_ROWS, as OTHERS does for groups and members.
 _OTHER_PARTITIONS: Final = PartitionId(OTHERS, -1)
+_OTHER_GROUPS: Final = GroupKey(OTHERS)
 
 
 @dataclass(slots=True)
 class Counted:
-    """Of any share of a capture's members and share partitions; `update` adds what was counted of another share."""
+    """Of any share of a capture's members and share partitions; `update` adds what was counted of another share.
+
+    `clusters`: the ids of clusters by their numbers.
+    """
 
     span: Span = field(default_factory=Span)
-    groups: dict[str | None, GroupCounts] = field(default_factory=dict)
-    members: dict[tuple[str | None, str | None], MemberCounts] = field(default_factory=dict)
-    partitions: dict[tuple[str | None, PartitionId], PartitionCounts] = field(default_factory=dict)
+    clusters: dict[int, str] = field(default_factory=dict)
+    groups: dict[GroupKey, GroupCounts] = field(default_factory=dict)
+    members: dict[tuple[GroupKey, str | None], MemberCounts] = field(default_factory=dict)
+    partitions: dict[tuple[GroupKey, PartitionId], PartitionCounts] = field(default_factory=dict)
 
-    def group(self, group_id: str | None) -> GroupCounts:
-        return _cell(self.groups, group_id, OTHERS, GroupCounts)
+    def group(self, group: GroupKey) -> GroupCounts:
+        return _cell(self.groups, group, _OTHER_GROUPS, GroupCounts)
 
-    def member(self, group_id: str | None, member_id: str | None) -> MemberCounts:
-        return _cell(self.members, (group_id, member_id), (OTHERS, OTHERS), MemberCounts)
+    def member(self, group: GroupKey, member_id: str | None) -> MemberCounts:
+        return _cell(self.members, (group, member_id), (_OTHER_GROUPS, OTHERS), MemberCounts)
 
-    def partition(self, group_id: str | None, partition: PartitionId) -> PartitionCounts:
-        return _cell(self.partitions, (group_id, partition), (OTHERS, _OTHER_PARTITIONS), PartitionCounts)
+    def partition(self, group: GroupKey, partition: PartitionId) -> PartitionCounts:
+        return _cell(self.partitions, (group, partition), (_OTHER_GROUPS, _OTHER_PARTITIONS), PartitionCounts)
 
     def update(self, other: Counted, /) -> None:
         self.span.update(other.span)
-        for group_id, group in other.groups.items():
-            self.group(group_id).update(group)
-        for (group_id, member_id), member in other.members.items():
-            self.member(group_id, member_id).update(member)
-        for (group_id, partition), counts in other.partitions.items():
-            self.partition(group_id, partition).update(counts)
+        self.clusters.update(other.clusters)
+        for group, of_group in other.groups.items():
+            self.group(group).update(of_group)
+        for (group, member_id), member in other.members.items():
+            self.member(group, member_id).update(member)
+        for (group, partition), counts in other.partitions.items():
+            self.partition(group, partition).update(counts)
 
 
 def _cell(cells: dict[K, C], key: K, others: K, made: Callable[[], C]) -> C:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kshark.metrics.counts import OUTCOMES, Counted, GroupCounts, MemberCounts, PartitionCounts, PartitionId, Span
+from kshark.metrics.counts import OUTCOMES, Counted, GroupKey, MemberCounts, PartitionCounts, PartitionId, Span
 from kshark.metrics.metric import Metric, Number
 from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
 from kshark.metrics.trouble import trouble_of
@@ -56,13 +56,14 @@ class ListedPartition(msgspec.Struct):
 
 
 class ListedGroup(msgspec.Struct):
-    """A share group; `members_metrics` are the members' metrics of all of them together."""
+    """A share group; `members_metrics` are the members' metrics of all of them together, `cluster_id` where Metadata told it."""
 
     group_id: str | None
     metrics: Metrics
     members_metrics: Metrics
     members: list[ListedMember]
     partitions: list[ListedPartition]
+    cluster_id: str | None = None
 
 
 class ListedMetrics(msgspec.Struct):
@@ -76,16 +77,16 @@ class ListedMetrics(msgspec.Struct):
 
 def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
     """Groups by id, members in the order in which they were first seen, partitions by topic; `names`: of topic ids."""
-    members: dict[str | None, dict[str | None, MemberCounts]] = {group_id: {} for group_id in counted.groups}
-    for (group_id, member_id), member in counted.members.items():
+    members: dict[GroupKey, dict[str | None, MemberCounts]] = {group: {} for group in counted.groups}
+    for (group, member_id), member in counted.members.items():
         if member.client.time_ns is not None:  # else only its sessions are known, and they are not asked for
-            members.setdefault(group_id, {})[member_id] = member
-    partitions: dict[str | None, dict[PartitionId, PartitionCounts]] = {group_id: {} for group_id in counted.groups}
-    for (group_id, one), partition in counted.partitions.items():
-        partitions.setdefault(group_id, {})[one] = partition
+            members.setdefault(group, {})[member_id] = member
+    partitions: dict[GroupKey, dict[PartitionId, PartitionCounts]] = {group: {} for group in counted.groups}
+    for (group, one), partition in counted.partitions.items():
+        partitions.setdefault(group, {})[one] = partition
     groups = [
-        _group(group_id, counted.groups[group_id], members[group_id], partitions[group_id], names, counted.span)
-        for group_id in sorted(counted.groups, key=lambda one: one or "")
+        _group(group, counted, members[group], partitions[group], names)
+        for group in sorted(counted.groups, key=lambda one: (one.group_id or "", one.cluster))
     ]
     stable = sum(any(member.present for member in group.members) for group in groups)
     return ListedMetrics(
@@ -94,20 +95,20 @@ def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
 
 
 def _group(
-    group_id: str | None,
-    counts: GroupCounts,
+    group: GroupKey,
+    counted: Counted,
     members: Mapping[str | None, MemberCounts],
     partitions: Mapping[PartitionId, PartitionCounts],
     names: Mapping[str, str],
-    span: Span,
 ) -> ListedGroup:
+    span = counted.span
     together = MemberCounts()
     for member in members.values():
         together.update(member)
     asked = together.asked_for | partitions.keys()
-    totals = GroupTotals(counts, together, len(asked))
+    totals = GroupTotals(counted.groups[group], together, len(asked))
     return ListedGroup(
-        group_id,
+        group.group_id,
         _metrics(GROUP, totals, span),
         _metrics(MEMBER, together, span),
         [_member(member_id, member, partitions, members, names, span) for member_id, member in members.items()],
@@ -117,6 +118,7 @@ def _group(
                 partitions.items(), key=lambda item: (names.get(item[0].topic_id, item[0].topic_id), item[0].partition)
             )
         ],
+        counted.clusters.get(group.cluster),
     )
 
 

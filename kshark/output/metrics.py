@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kshark.metrics import METRICS, ListedGroup, ListedMember, ListedMetrics, ListedPartition, Metric
-from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, WARN, Line, Span, folded
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, duration, moment, number, safe, shortened, size
 
@@ -39,16 +39,19 @@ def metric_lines(found: ListedMetrics, width: int | None) -> Iterator[Line]:
         return
     lasted = duration(found.last_time_ns - found.first_time_ns)
     yield [(f"{moment(found.first_time_ns)} UTC, {lasted} · {counted(len(found.groups), 'share group')}", PLAIN)]
+    several = len({group.cluster_id for group in found.groups}) > 1
     for group in found.groups:
         yield []
-        yield from _group(group, width)
+        yield from _group(group, width, several)
     yield []
     yield [("kshark explain metrics says where each comes from; -T json has rates, too", DIM)]
 
 
-def _group(group: ListedGroup, width: int | None) -> Iterator[Line]:
+def _group(group: ListedGroup, width: int | None, clusters: bool) -> Iterator[Line]:
     named = sorted(zip(_names(group.members), group.members, strict=True), key=lambda one: _rank(one[1]))
-    yield from folded([("null" if group.group_id is None else safe(group.group_id), API), (f"  {_head(group)}", DIM)], width, 2)
+    cluster = f"cluster {safe(group.cluster_id or 'unknown')} · " if clusters else ""
+    name: Span = ("null" if group.group_id is None else safe(group.group_id), API)
+    yield from folded([name, (f"  {cluster}{_head(group)}", DIM)], width, 2)
     for name, member in named:
         if member.trouble is not None:
             yield from folded([("  ", PLAIN), (name, CODE), (f" {safe(member.trouble)}", WARN)], width, 4)

@@ -108,7 +108,7 @@ def test_start_offsets_go_on_from_what_an_administrator_was_told(name: str, rows
     for step in truth_of(path)["events"]:
         lines += step["stdout"].splitlines() if "--describe" in step.get("args", ()) else []
     counted, names = counts_of(path)
-    ours = {(group_id, names[one.topic_id], str(one.partition)): counts for (group_id, one), counts in counted.partitions.items()}
+    ours = {(group.group_id, names[one.topic_id], str(one.partition)): counts for (group, one), counts in counted.partitions.items()}
     compared = 0
     for fields in map(str.split, lines):
         if len(fields) < 5 or (counts := ours.get((fields[0], fields[1], fields[2]))) is None:
