@@ -50,8 +50,8 @@ def metric_lines(found: ListedMetrics, width: int | None) -> Iterator[Line]:
 def _group(group: ListedGroup, width: int | None, clusters: bool) -> Iterator[Line]:
     named = sorted(zip(_names(group.members), group.members, strict=True), key=lambda one: _rank(one[1]))
     cluster = f"cluster {safe(group.cluster_id or 'unknown')} · " if clusters else ""
-    name: Span = ("null" if group.group_id is None else safe(group.group_id), API)
-    yield from folded([name, (f"  {cluster}{_head(group)}", DIM)], width, 2)
+    title: Span = ("null" if group.group_id is None else safe(group.group_id), API)
+    yield from folded([title, (f"  {cluster}{_head(group)}", DIM)], width, 2)
     for name, member in named:
         if member.trouble is not None:
             yield from folded([("  ", PLAIN), (name, CODE), (f" {safe(member.trouble)}", WARN)], width, 4)
