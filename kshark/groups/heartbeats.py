@@ -34,6 +34,7 @@ def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
     if not asked.group_id or not member_id:
         return ()
     group, type = known.of(asked.group_id), _TYPES[heard.api_key]
+    _begins(group, member_id, asked.member_epoch)
     member = known.heard(group, heard, member_id)
     member.rack_id, member.topics = asked.rack_id or member.rack_id, _topics(asked) or member.topics
     member.instance_id = getattr(asked, "instance_id", None) or member.instance_id
@@ -45,6 +46,12 @@ def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
         group.leave(member_id, heard.at, _OUT[heard.error])
         group.settle(heard.at, type)
     return (group.group_id,)
+
+
+def _begins(group: Group, member_id: str, epoch: int) -> None:
+    """A member's first message: it began before where that has an epoch that it was given, or counted to."""
+    if member_id not in group.members and epoch > 0:
+        group.begun.add(member_id)
 
 
 def _accepted(group: Group, member: ListedMember, heard: Heard) -> None:
@@ -73,6 +80,7 @@ def session(known: Known, heard: Heard) -> Sequence[str]:
     if not asked.group_id or not asked.member_id:
         return ()
     group = known.of(asked.group_id)
+    _begins(group, asked.member_id, asked.share_session_epoch)
     known.heard(group, heard, asked.member_id)
     style = group.styles.setdefault(asked.member_id, Style())
     style.request(asked.share_session_epoch, asked.topics)

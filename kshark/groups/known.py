@@ -45,6 +45,8 @@ class Group:
         self.members: dict[str, ListedMember] = {}
         self.styles: dict[str, Style] = {}
         self.members_left_out = 0
+        #: Members whose first message was not their first.
+        self.begun: set[str] = set()
         self.coordinators: deque[Coordinator] = deque(maxlen=limits.GROUP_CHANGES)
         self.history: deque[GroupState] = deque(maxlen=limits.GROUP_CHANGES)
         self.changes = 0
@@ -164,6 +166,7 @@ class Group:
         self._withdraw(member_id)
         self.members.pop(member_id, None)
         self.styles.pop(member_id, None)
+        self.begun.discard(member_id)
         self.members_left_out += 1
 
     def _withdraw(self, member_id: str) -> None:

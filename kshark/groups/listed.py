@@ -102,6 +102,7 @@ class ListedGroup(msgspec.Struct):
     `protocol_type` is a classic group's (`consumer`, `connect`), `assignor` as described, or as a classic group chose it. `operations` are
     administrative ones, in the order of their requests. Changes, members and operations that are no longer held are counted in
     `history_left_out`, `members_left_out` and `operations_left_out`. `cluster_id`: where Metadata told it.
+    `not_captured`: what is missing of a share group, and what is not known for that.
     """
 
     group_id: str
@@ -120,3 +121,4 @@ class ListedGroup(msgspec.Struct):
     members_left_out: int = 0
     operations_left_out: int = 0
     cluster_id: str | None = None
+    not_captured: list[str] = []

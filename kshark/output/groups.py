@@ -50,6 +50,8 @@ _HISTORY: Final = (
 def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, clusters: bool = False) -> Iterator[Line]:
     """One group, and an empty line; `verbose` with every change, `clusters` with the name of its cluster."""
     yield from folded(_head(group, clusters), width, _INDENT)
+    for what in group.not_captured:
+        yield from folded([("  not captured: ", LABEL), (safe(what), WARN)], width, 2 * _INDENT)
     if verbose:
         yield from table(_HISTORY, [_change(row) for row in group.history], width, _INDENT)
     else:
