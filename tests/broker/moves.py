@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Final
 
 import kshark
-from tests.broker.live import Live, Sent
+from tests.broker.live import Live, LiveConnection, Sent
 from tests.broker.recording import recorded
 from tests.broker.records import foresight
 from tests.broker.releases import RELEASES
@@ -59,8 +59,10 @@ class Session:
         """One request; None where the broker is not there. An error of the session begins a new one."""
         try:
             if self.connection is None or not self.connection.is_open:
-                self.connection, self.epoch = self.live.connection(), 0
-                self.held, self.listed = [], set()
+                self.connection, lost = self.live.connection(), self.epoch
+                self.epoch, self.held, self.listed = 0, [], set()
+                if lost:
+                    return None  # what was to be said was meant for the session that is gone
             body: dict[str, Any] = {"group_id": GROUP, "member_id": self.member_id, "share_session_epoch": self.epoch, "topics": topics}
             if key == 78:
                 limits = {"max_wait_ms": 50, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
@@ -85,16 +87,22 @@ class Moves:
         self.leaders: dict[int, int] = {}
         self.sessions = {(name, node): Session(self.lives[node], name.ljust(21, "A") + "A") for name in "ab" for node in self.brokers}
         self.wrong: set[tuple[int, int]] = set()
+        self.connections: dict[tuple[str, int], LiveConnection] = {}
         self.admin = self.lives[1].connection()
         self.topic_id = self._create()
         configure(self.admin, [GROUP], {})
         self.beats: dict[str, int] = {}
+        self.coordinator = 1
         until = time.monotonic() + READY_SECONDS
         while "a" not in self.beats:
             assert time.monotonic() < until, "no broker coordinates the group"
             self.admin.ask(10, "FindCoordinator", 2, {"key": GROUP, "key_type": 0}).wait()  # its log is made with the first question
             self.beat("a")
             self.admin.talk.pause(0.2)
+        for _ in range(10):  # with the first assignment partitions are made ready for the group
+            self.admin.talk.pause(0.3)
+            for name in "ab":
+                self.beat(name)
         self.learn()
 
     def _create(self) -> str:
@@ -117,25 +125,31 @@ class Moves:
         self.leaders = {row["partition_index"]: row["leader_id"] for topic in answer["topics"] for row in topic["partitions"]}
 
     def feed(self) -> None:
-        for index in PARTITIONS:
-            leader = self.leaders.get(index, -1)
-            with contextlib.suppress(AssertionError, OSError):
-                connection = self.lives[leader].connection() if leader in self.lives else self.admin
-                produce(connection, "t", index, 5)
-                connection.close()
+        self.learn()
+        for index, leader in self.leaders.items():
+            if leader in self.lives:
+                with contextlib.suppress(AssertionError, OSError):
+                    produce(self._to(f"feeds {index}", leader), "t", index, 5)
+
+    def _to(self, name: str, node: int) -> LiveConnection:
+        """A connection of that name with the broker, a new one where it is gone."""
+        known = self.connections.get((name, node))
+        if known is None or not known.is_open:
+            known = self.connections[name, node] = self.lives[node].connection()
+        return known
 
     def beat(self, name: str) -> None:
         """Joins, or stays."""
         epoch = self.beats.get(name, 0)
         body = {"group_id": GROUP, "member_id": self.sessions[name, 1].member_id, "member_epoch": epoch, "rack_id": None}
-        for live in self.lives.values():
+        for node in sorted(self.lives, key=lambda node: node != self.coordinator):
             with contextlib.suppress(OSError):
-                connection = live.connection()
-                asked = connection.ask(76, "ShareGroupHeartbeat", 1, {**body, "subscribed_topic_names": ["t"] if epoch == 0 else None})
+                asked = self._to(name, node).ask(
+                    76, "ShareGroupHeartbeat", 1, {**body, "subscribed_topic_names": ["t"] if epoch == 0 else None}
+                )
                 answer = asked.wait(10).answer
-                connection.close()
                 if answer is not None and answer["error_code"] == 0:
-                    self.beats[name] = answer["member_epoch"]
+                    self.beats[name], self.coordinator = answer["member_epoch"], node
                     return
 
     def fetches(self, name: str) -> None:

@@ -36,6 +36,13 @@ def test_nothing_that_walks_did_was_impossible(name: str) -> None:
     check(shared("captures", "walks", f"{name}.pcap"))
 
 
+def test_what_the_next_leader_hands_out_is_foretold() -> None:
+    """Three times a leader moves, once as its broker goes down."""
+    found = foresight(CAPTURES / "share-leaders.pcap")
+    assert found.surprises == []
+    assert (found.handed[ALONE], found.handed.total()) == (33, 38)
+
+
 def test_most_is_foretold_alone() -> None:
     """It foretells next to nothing where everything is possible."""
     handed: Counter[str] = foresight(CAPTURES / "share-java-explicit.pcap").handed
