@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.moves import run as moves
 from tests.broker.releases import RELEASES
 from tests.broker.report import surprises
 from tests.broker.run import Plan, run
@@ -37,3 +38,10 @@ def test_brokers_answer_as_foretold(plan: Plan, tmp_path: Path) -> None:
     assert surprises(done) == []
     assert accused == []
     assert counts["right"] > counts["wrong"]
+
+
+def test_what_members_get_of_the_next_leader_is_foretold(tmp_path: Path) -> None:
+    try:
+        assert moves("4.3.1", seed=1, times=3, rounds=4, folder=tmp_path) == 0
+    except NoBroker as reason:
+        pytest.skip(str(reason))
