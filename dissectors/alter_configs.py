@@ -1,12 +1,13 @@
 """AlterConfigs (API 33): an administrator replaces whole configurations."""
 
 from dissectors.enums import ConfigResourceType, ErrorCode
+from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct
 
 resource = struct(
     int8("resource_type", enum=ConfigResourceType),
     string("resource_name"),
-    array("configs", struct(string("name"), string("value", nullable="0+"))),
+    array("configs", struct(string("name"), string("value", nullable="0+", secret=SENSITIVE_CONFIG))),
 )
 resource_response = struct(
     int16("error_code", enum=ErrorCode),

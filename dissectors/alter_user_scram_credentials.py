@@ -1,14 +1,14 @@
 """AlterUserScramCredentials (API 51): an administrator sets and deletes SCRAM credentials."""
 
 from dissectors.enums import ErrorCode, ScramMechanism
-from kshark.schema import api, array, bytes_, int8, int16, int32, string, struct
+from kshark.schema import SECRET, api, array, bytes_, int8, int16, int32, string, struct
 
 scram_credential_upsertion = struct(
     string("name"),
     int8("mechanism", enum=ScramMechanism),
     int32("iterations"),
-    bytes_("salt"),
-    bytes_("salted_password"),
+    bytes_("salt", secret=SECRET),
+    bytes_("salted_password", secret=SECRET),
 )
 result = struct(string("user"), int16("error_code", enum=ErrorCode), string("error_message", nullable="0+"))
 

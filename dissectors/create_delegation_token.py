@@ -1,7 +1,7 @@
 """CreateDelegationToken (API 38): a user gets a delegation token."""
 
 from dissectors.enums import ErrorCode
-from kshark.schema import api, array, bytes_, int16, int32, int64, string, struct
+from kshark.schema import SECRET, api, array, bytes_, int16, int32, int64, string, struct
 
 DISSECTOR = api(
     38,
@@ -25,7 +25,7 @@ DISSECTOR = api(
         int64("expiry_timestamp_ms"),
         int64("max_timestamp_ms"),
         string("token_id"),
-        bytes_("hmac"),
+        bytes_("hmac", secret=SECRET),
         int32("throttle_time_ms"),
     ),
 )

@@ -1,6 +1,7 @@
 """CreateTopics (API 19): an administrator creates topics."""
 
 from dissectors.enums import ConfigSource, ErrorCode
+from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct, uuid
 
 creatable_topic = struct(
@@ -8,11 +9,11 @@ creatable_topic = struct(
     int32("num_partitions"),
     int16("replication_factor"),
     array("assignments", struct(int32("partition_index"), array("broker_ids", int32()))),
-    array("configs", struct(string("name"), string("value", nullable="0+"))),
+    array("configs", struct(string("name"), string("value", nullable="0+", secret=SENSITIVE_CONFIG))),
 )
 creatable_topic_configs = struct(
     string("name"),
-    string("value", nullable="5+"),
+    string("value", nullable="5+", secret=SENSITIVE_CONFIG),
     boolean("read_only"),
     int8("config_source", default=-1, enum=ConfigSource),
     boolean("is_sensitive"),

@@ -1,6 +1,7 @@
 """DescribeConfigs (API 32): the configuration of topics, brokers, groups and client metrics."""
 
 from dissectors.enums import ConfigResourceType, ConfigSource, ConfigType, ErrorCode
+from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct
 
 resource = struct(
@@ -8,14 +9,19 @@ resource = struct(
     string("resource_name"),
     array("configuration_keys", string(), nullable="0+"),
 )
+synonym = struct(
+    string("name"),
+    string("value", nullable="1+", secret=SENSITIVE_CONFIG),
+    int8("source", enum=ConfigSource),
+)
 resource_result = struct(
     string("name"),
-    string("value", nullable="0+"),
+    string("value", nullable="0+", secret=SENSITIVE_CONFIG),
     boolean("read_only"),
     boolean("is_default", versions="0"),
     int8("config_source", versions="1+", default=-1, enum=ConfigSource),
     boolean("is_sensitive"),
-    array("synonyms", struct(string("name"), string("value", nullable="1+"), int8("source", enum=ConfigSource)), versions="1+"),
+    array("synonyms", synonym, versions="1+"),
     int8("config_type", versions="3+", enum=ConfigType),
     string("documentation", versions="3+", nullable="3+"),
 )

@@ -1,7 +1,7 @@
 """DescribeDelegationToken (API 41): the delegation tokens that a user may see."""
 
 from dissectors.enums import ErrorCode
-from kshark.schema import api, array, bytes_, int16, int32, int64, string, struct
+from kshark.schema import SECRET, api, array, bytes_, int16, int32, int64, string, struct
 
 described_delegation_token = struct(
     string("principal_type"),
@@ -12,7 +12,7 @@ described_delegation_token = struct(
     int64("expiry_timestamp"),
     int64("max_timestamp"),
     string("token_id"),
-    bytes_("hmac"),
+    bytes_("hmac", secret=SECRET),
     array("renewers", struct(string("principal_type"), string("principal_name"))),
 )
 

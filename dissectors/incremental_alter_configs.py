@@ -1,12 +1,13 @@
 """IncrementalAlterConfigs (API 44): an administrator changes single configuration values."""
 
 from dissectors.enums import ConfigOperation, ConfigResourceType, ErrorCode
+from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import api, array, boolean, int8, int16, int32, string, struct
 
 alterable_config = struct(
     string("name"),
     int8("config_operation", enum=ConfigOperation),
-    string("value", nullable="0+"),
+    string("value", nullable="0+", secret=SENSITIVE_CONFIG),
 )
 alter_configs_resource = struct(
     int8("resource_type", enum=ConfigResourceType),

@@ -1,7 +1,7 @@
 """RenewDelegationToken (API 39): a delegation token lives longer."""
 
 from dissectors.enums import ErrorCode
-from kshark.schema import api, bytes_, int16, int32, int64, struct
+from kshark.schema import SECRET, api, bytes_, int16, int32, int64, struct
 
 DISSECTOR = api(
     39,
@@ -9,7 +9,7 @@ DISSECTOR = api(
     versions="0-2",
     flexible="2+",
     kip="KIP-48",
-    request=struct(bytes_("hmac"), int64("renew_period_ms")),
+    request=struct(bytes_("hmac", secret=SECRET), int64("renew_period_ms")),
     response=struct(
         int16("error_code", enum=ErrorCode),
         int64("expiry_timestamp_ms"),

@@ -1,7 +1,7 @@
 """SaslAuthenticate (API 36): one step of the SASL exchange."""
 
 from dissectors.enums import ErrorCode
-from kshark.schema import api, bytes_, int16, int64, string, struct
+from kshark.schema import SECRET, api, bytes_, int16, int64, string, struct
 
 DISSECTOR = api(
     36,
@@ -10,11 +10,11 @@ DISSECTOR = api(
     flexible="2+",
     kip="KIP-152",
     sasl="goes on",
-    request=struct(bytes_("auth_bytes")),
+    request=struct(bytes_("auth_bytes", secret=SECRET)),
     response=struct(
         int16("error_code", enum=ErrorCode),
         string("error_message", nullable="0+"),
-        bytes_("auth_bytes"),
+        bytes_("auth_bytes", secret=SECRET),
         int64("session_lifetime_ms", versions="1+"),
     ),
 )

@@ -33,27 +33,28 @@ def read(
     payload: bool = True,
     dissectors: Iterable[str | Path] = (),
     tls_keys: str | Path | None = None,
+    secrets: bool = False,
 ) -> Iterator[Message]:
     """Messages of the captures, in the order in which they end; `body` is a dict of plain values, with what bytes hold beside them.
 
     `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values; `dissectors` are files with
-    APIs of one's own, `tls_keys` is a key log file with which TLS is decrypted. Raises kshark.UnreadableInput for what is no capture,
-    UsageError for what is no key log, SchemaError for a file that is no dissector.
+    APIs of one's own, `tls_keys` is a key log file with which TLS is decrypted; `secrets` shows credentials, which are masked otherwise.
+    Raises kshark.UnreadableInput for what is no capture, UsageError for what is no key log, SchemaError for a file that is no dissector.
     """
-    own = tuple(map(Path, dissectors))
-    for page in pages(paths, Options(records=records, payload=payload, dissectors=own, embedded=True, tls_keys=_secrets(tls_keys))):
+    asked = Options(records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True, secrets=secrets)
+    for page in pages(paths, replace(asked, tls_keys=_key_log(tls_keys))):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
                 yield event
 
 
-def _secrets(path: str | Path | None) -> bytes:
+def _key_log(path: str | Path | None) -> bytes:
     return b"" if path is None else key_log(path)
 
 
 def check(*paths: str | Path, tls_keys: str | Path | None = None) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet; `tls_keys` as for `read`. Raises kshark.UnreadableInput for what is no capture."""
     analyzer = Analyzer()
-    found = [finding for page in pages(paths, replace(JUDGED, tls_keys=_secrets(tls_keys))) for finding in analyzer.page(page)]
+    found = [finding for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys))) for finding in analyzer.page(page)]
     yield from in_packet_order([*found, *analyzer.close()])

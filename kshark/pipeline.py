@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kshark.codec.masking import Masking
 from kshark.exchange import BodyWitness, Decoders, ExchangeStage, FlowState
 from kshark.facts import Fact, Question
 from kshark.framing import Framing
@@ -30,8 +31,8 @@ class Options:
     `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of records, or only
     their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
     bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
-    consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `exact`: no stage takes its fast path;
-    the events are the same (tests compare the two).
+    consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not
+    masked. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -41,6 +42,7 @@ class Options:
     dissectors: tuple[Path, ...] = ()
     embedded: bool = False
     tls_keys: bytes = field(default=b"", repr=False)
+    secrets: bool = False
     exact: bool = False
 
 
@@ -82,13 +84,14 @@ class Back:
     def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
         """`asking`: see kshark.embedded.Embedding."""
         self.records = make_reader(options.records, options.payload, exact=options.exact)
-        self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact)
+        masking = None if options.secrets else Masking()
+        self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact, masking=masking)
         self._exchange = ExchangeStage(self.decoders, self.records)
         self.embedding: Embedding | None = None
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies
 
-            self.embedding = Embedding(registry, self.records, asking=asking)
+            self.embedding = Embedding(registry, self.records, asking=asking, secrets=options.secrets)
 
     @property
     def names(self) -> TopicNames | None:
@@ -106,7 +109,8 @@ class Back:
     def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         """The pages of one batch."""
         pages = self._pages(events)
-        return pages if self.embedding is None else map(self.embedding.open, pages)
+        opened = pages if self.embedding is None else map(self.embedding.open, pages)
+        return opened if self.decoders.masking is None else map(self.decoders.masking.masked, opened)
 
     def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         for event in events:

@@ -82,6 +82,21 @@ VARYING: Final = ("varint", "varlong")
 
 
 @dataclass(frozen=True, slots=True)
+class Secret:
+    """When a field is a credential: always, or where a field next to it says so, a `flag` that is true or a `name` that ends in one of
+    these words, in upper or lower case, with any of `.-_` or nothing for a dot.
+    """
+
+    flag: str = ""
+    name: str = ""
+    ends: tuple[str, ...] = ()
+
+
+#: A credential whatever stands next to it.
+SECRET: Final = Secret()
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """One field, or, with an empty name, the element type of an array.
 
@@ -89,7 +104,7 @@ class Field:
     in the tagged-field section in the versions `tagged`; `default` is what an absent field means, None: the type's zero. `flexible`
     narrows the layout's flexible versions for this field alone (the request header's client_id never is). `name_in`: this field is a
     topic id, and that field next to it has the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`:
-    each bit of the number stands for a member of `enum`.
+    each bit of the number stands for a member of `enum`. `secret`: a credential, which is masked unless somebody asks for it.
     """
 
     name: str
@@ -107,6 +122,7 @@ class Field:
     name_in: str = ""
     aligned: bool = True
     bits: bool = False
+    secret: Secret | None = None
 
     def in_wire_order(self, version: int) -> tuple[Field, ...]:
         """A struct's untagged fields of that version."""
@@ -134,6 +150,7 @@ def _field(
     name_in: str = "",
     aligned: bool = True,
     bits: bool = False,
+    secret: Secret | None = None,
 ) -> Field:
     if name and not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise SchemaError(f"field name {name!r} is not snake_case")
@@ -147,9 +164,11 @@ def _field(
         raise SchemaError(f"field {name!r}: {default!r} is no default of {type}")
     if (name_in and type != "uuid") or (not aligned and type != "records") or (bits and (enum is None or type == "array")):
         raise SchemaError(f"field {name!r}: name_in is for ids, aligned for records, bits for numbers with an enum")
+    if secret is not None and type not in ("string", "bytes"):
+        raise SchemaError(f"field {name!r}: only texts and bytes are credentials")
     where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
     every, null, compact = versions_of(versions), versions_of(nullable), versions_of(flexible)
-    return Field(name, type, every, null, tag, where, default, about, enum, compact, element, fields, name_in, aligned, bits)
+    return Field(name, type, every, null, tag, where, default, about, enum, compact, element, fields, name_in, aligned, bits, secret)
 
 
 def _fits(type: str, default: Any) -> bool:

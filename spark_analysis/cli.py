@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.ending import ended
-from kshark.cli.parser import Parser, add_format, close_to
+from kshark.cli.parser import Parser, add_format, add_secrets, close_to
 from kshark.cli.tls import add_tls_keys, said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from spark_analysis.class_archive import java_options
@@ -93,6 +93,7 @@ def _parser(command: str) -> Parser:
 
         add_folder(parser)
         parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
+        add_secrets(parser)
         return parser
     from kshark.cli.check import EXIT_CODES, add_coverage, add_fail_on, add_selection, add_verbose
 
@@ -189,11 +190,12 @@ def _export(args: Namespace) -> int:
     if _tables(args) is not None:
         raise UsageError(f"{args.paths[0]} holds tables already; name captures")
     captures = [[absolute(file) for file in files] for files in _captures(args)]
-    said = {"records": args.records, "tls_keys": said_of_keys(args)}
+    said = {"records": args.records, "secrets": args.secrets, "tls_keys": said_of_keys(args)}
+    asked = Options(records=args.records or "headers", embedded=True, secrets=args.secrets, tls_keys=args.tls_keys)
     with folder_of(args, {name: value for name, value in said.items() if value}) as export:
         spark = _session(args)
         with shown(spark):
-            made = run(spark, export, captures, Options(records=args.records or "headers", embedded=True, tls_keys=args.tls_keys))
+            made = run(spark, export, captures, asked)
     for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
         tell(notes, name if len(captures) > 1 else "the capture")
     return close(export, args, "kshark-spark")

@@ -44,7 +44,7 @@ TASK_BYTES: Final = 64 << 20
 #: Options that take a word of `kshark export` each, those that take several, and those that are true or false.
 _ONE: Final = {"since": "--since", "until": "--until", "tls_keys": "--tls-keys"}
 _SEVERAL: Final = {"dissector": "--dissector"}
-_SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload"}
+_SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload", "secrets": "--secrets"}
 _OTHERS: Final = ("path", "paths", "table", "decode_as")
 
 
@@ -143,7 +143,7 @@ def paths(options: Mapping[str, str]) -> list[str]:
 
 
 def options_of(args: Namespace, table: str) -> Options:
-    return Options(records=True if table == "records" else "headers", payload=args.payload, embedded=True)
+    return Options(records=True if table == "records" else "headers", payload=args.payload, embedded=True, secrets=args.secrets)
 
 
 def _split(text: str | None) -> list[str]:

@@ -1,7 +1,7 @@
 """Records of `__cluster_metadata` about ACLs, quotas, credentials and delegation tokens. Kafka: org.apache.kafka.common.metadata."""
 
 from dissectors.enums import AclOperation, AclPermissionType, PatternType, ResourceType, ScramMechanism
-from kshark.schema import array, boolean, bytes_, float64, int8, int32, int64, layout, string, struct, uuid
+from kshark.schema import SECRET, array, boolean, bytes_, float64, int8, int32, int64, layout, string, struct, uuid
 
 ACCESS_CONTROL_ENTRY = layout(
     "AccessControlEntryRecord",
@@ -40,9 +40,9 @@ USER_SCRAM_CREDENTIAL = layout(
     fields=struct(
         string("name"),
         int8("mechanism", enum=ScramMechanism),
-        bytes_("salt"),
-        bytes_("stored_key"),
-        bytes_("server_key"),
+        bytes_("salt", secret=SECRET),
+        bytes_("stored_key", secret=SECRET),
+        bytes_("server_key", secret=SECRET),
         int32("iterations"),
     ),
 )

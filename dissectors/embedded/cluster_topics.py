@@ -1,6 +1,7 @@
 """Records of `__cluster_metadata` about topics, partitions and configurations. Kafka: org.apache.kafka.common.metadata."""
 
 from dissectors.enums import ConfigResourceType, LeaderRecoveryState
+from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import array, int8, int32, layout, string, struct, uuid
 
 TOPIC = layout("TopicRecord", versions="0", flexible="0+", fields=struct(string("name"), uuid("topic_id", name_in="name")))
@@ -57,6 +58,6 @@ CONFIG = layout(
         int8("resource_type", enum=ConfigResourceType),
         string("resource_name"),
         string("name"),
-        string("value", nullable="0+", about="null: back to the default"),
+        string("value", nullable="0+", about="null: back to the default", secret=SENSITIVE_CONFIG),
     ),
 )

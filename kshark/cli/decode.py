@@ -11,8 +11,9 @@ from msgspec import UNSET
 
 from kshark.anomaly import CATALOGUE
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.parser import Parser, close_to
+from kshark.cli.parser import Parser, add_secrets, close_to
 from kshark.codec import Reading, interpret
+from kshark.codec.masking import mask, masks_of
 from kshark.embedded import Companion, companions
 from kshark.errors import UnreadableInput, UsageError
 from kshark.names import TopicNames
@@ -35,6 +36,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="which of both")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the bytes, raw or as hex digits; standard input unless named")
     parser.add_argument("--header", action="store_true", help="the header is in front of the body (not the length prefix)")
+    add_secrets(parser)
     add_dissectors(parser)
 
 
@@ -46,7 +48,7 @@ def run(args: Namespace) -> int:
     data = _bytes(args.file)
     header, start = _header(api, known, args, data) if args.header else (None, 0)
     body = _body(api, args, data, start)
-    misfits = _open(api, known, args.kind, body.body)
+    misfits = _open(api, known, args, body.body)
     value = body.body if header is None else {"header": header.body, "body": body.body}
     sys.stdout.buffer.write(pretty(value) if sys.stdout.isatty() else json_lines([value]))
     sys.stdout.flush()
@@ -68,11 +70,14 @@ def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
     return reading
 
 
-def _open(api: Api, known: Registry, kind: str, body: Any) -> list[Companion]:
-    """Puts what bytes hold beside them; gives what could not be read to its end."""
-    found = list(companions(known.places(api.key, kind), body, names=TopicNames(known).known, registry=known))
+def _open(api: Api, known: Registry, args: Namespace, body: Any) -> list[Companion]:
+    """Puts what bytes hold beside them, and masks credentials; gives what could not be read to its end."""
+    places, names = known.places(api.key, args.kind), TopicNames(known).known
+    found = list(companions(places, body, names=names, registry=known, secrets=args.secrets))
     for one in found:
         one.attach()
+    if not args.secrets:
+        mask(masks_of(*api.layout(args.kind, args.version)), body)
     return [one for one in found if one.code is not None]
 
 

@@ -63,7 +63,8 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     shown = not args.quiet
     opening: Opening = (args.records and shown) or "checked"
-    options = filtered(Options(records=opening, payload=args.payload, kafka_ports=ports(args), embedded=shown), args)
+    read = Options(records=opening, payload=args.payload, kafka_ports=ports(args), embedded=shown, secrets=args.secrets)
+    options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names
     talk = _Talk(args, sink, printing(args, sink)(names), names)

@@ -88,10 +88,16 @@ def add_format(parser: Parser, *formats: str) -> None:
     parser.add_argument("-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)")
 
 
+def add_secrets(parser: Parser) -> None:
+    """`--secrets`."""
+    parser.add_argument("--secrets", action="store_true", help="show credentials: SASL tokens, SCRAM, HMACs, sensitive configurations")
+
+
 def add_payload(parser: Parser) -> None:
-    """What is read of records."""
+    """What is shown of records, and of credentials."""
     parser.add_argument("--no-records", dest="records", action="store_false", help="leave record batches unopened: their size only")
     parser.add_argument("--no-payload", dest="payload", action="store_false", help="leave out keys, values and header values: sizes only")
+    add_secrets(parser)
 
 
 def count(text: str) -> int:

@@ -73,9 +73,9 @@ def options(args: Namespace) -> Options:
     wanted = display_filter(args)
     shown = None if wanted is None else wanted.apis
     if not args.quiet and args.format != "fields":
-        read = Options(payload=args.payload, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
+        read = Options(payload=args.payload, secrets=args.secrets, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
     else:
-        read = Options(records=False, payload=args.payload, bodies=frozenset())
+        read = Options(records=False, payload=args.payload, secrets=args.secrets, bodies=frozenset())
         if args.fields and not args.quiet:
             needs = fields(args).needs(args.fields)
             read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))

@@ -194,13 +194,24 @@ class Fields:
         """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need nothing."""
         found = [field for field in map(self.find, names) if isinstance(field, BodyField)]
         places = [place for field in found for place in self.places(field.end)]
+        holding = any(map(self._holds, places))
         if "kafka.weird" in names:
             return Needs(frozenset(self.registry.names()), records=True, embedded=True)
         return Needs(
             bodies=frozenset(place.api_key for place in places),
             records=any(field.type == "records" for place in places for field in (*place.path.owners, place.path.field)),
-            embedded=any(field.end[-1].endswith(DECODED) for field in found),
+            embedded=holding or any(field.end[-1].endswith(DECODED) for field in found),
         )
+
+    def _holds(self, place: Place) -> bool:
+        """Whether structures may lie in those bytes: who opens them finds the credentials in them."""
+        names, field = place.path.names, place.path.field
+        in_records = any(owner.type == "records" for owner in place.path.owners)
+        return field.type == "bytes" and (in_records or names in self._ways(place.api_key, place.kind))
+
+    def _ways(self, api_key: int, kind: str) -> set[Names]:
+        """To the fields of bodies in which structures may lie."""
+        return {place.way for place in self.registry.places(api_key, kind)}
 
     def type_of(self, common: Common) -> Type:
         """The type of a common field, with the names of the APIs that are known here."""
@@ -234,7 +245,7 @@ class Fields:
 
     def _within(self, api: Api, kind: str, every: Iterable[Path]) -> Iterator[Path]:
         """Fields with those that lie in them where no schema says so: records, and what bytes hold."""
-        opened = {place.way for place in self.registry.places(api.key, kind)}
+        opened = self._ways(api.key, kind)
         for path in every:
             yield path
             if path.field.type == "records":

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark.codec import DECODED
+from kshark.codec.masking import masked
 from kshark.codec.primitives import Misfit, uvarint
 from kshark.embedded.opening import Opened, fitting, foreign, read_body, told, whole
 from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure, Whole
@@ -37,13 +38,15 @@ class Companion(NamedTuple):
     value: Any
     code: str | None = None
     detail: str = ""
+    #: Credentials in it are masked; the bytes themselves have to be, too.
+    masked: bool = False
 
     def attach(self) -> None:
         """Puts the value next to the field, as a key or an attribute of the owner."""
-        if isinstance(self.owner, dict):
-            self.owner[self.name] = self.value
-        else:
-            setattr(self.owner, self.name, self.value)
+        _set(self.owner, self.name, self.value)
+        if self.masked:
+            field = self.name.removesuffix(DECODED)
+            _set(self.owner, field, masked(_get(self.owner, field)))
 
 
 class _Known(NamedTuple):
@@ -51,6 +54,7 @@ class _Known(NamedTuple):
 
     names: Mapping[str, str]
     registry: Registry | None = None
+    secrets: bool = True
 
 
 _NOTHING: Final = _Known({})
@@ -63,13 +67,15 @@ def companions(
     request: Any = None,
     names: Mapping[str, str] | None = None,
     registry: Registry | None = None,
+    secrets: bool = True,
 ) -> Iterator[Companion]:
     """What the fields at `places` hold in a body (of the codec, or a dict), records included. Never raises on damaged bytes.
 
     Records that hold something become OpenedRecords, which have room for it. `request`: the body of the request that this one answers.
-    `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes.
+    `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes. `secrets` False
+    masks the credentials in what is found.
     """
-    yield from _companions(places, (body,) if request is None else (request, body), _Known(names or {}, registry))
+    yield from _companions(places, (body,) if request is None else (request, body), _Known(names or {}, registry, secrets))
 
 
 def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Iterator[Companion]:
@@ -124,6 +130,13 @@ def _get(owner: Any, name: str) -> Any:
     return owner.get(name, UNSET) if isinstance(owner, dict) else getattr(owner, name, UNSET)
 
 
+def _set(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, dict):
+        owner[name] = value
+    else:
+        setattr(owner, name, value)
+
+
 def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> Any:
     """The value of the innermost of these fields that has one; None if none has."""
     for owner in reversed(owners):
@@ -153,18 +166,24 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
 
 def _whole_can_be_read(holding: Whole, owners: Owners, known: _Known) -> bool:
     """A response cannot be read without its request."""
-    return known.registry is not None and (holding.kind == "request" or isinstance(_get(owners[0], holding.of), bytes))
+    return known.registry is not None and (holding.kind == "request" or isinstance(_asked(holding, owners), bytes | dict))
+
+
+def _asked(holding: Whole, owners: Owners) -> Any:
+    """The message that is answered: what its bytes hold, which may be masked already, or the bytes."""
+    decoded = _get(owners[0], holding.of + DECODED)
+    return decoded if isinstance(decoded, dict) else _get(owners[0], holding.of)
 
 
 def _held(holding: Holding, data: bytes, called: Mapping[str, Any], owners: Owners, known: _Known) -> Opened:
     match holding:
         case Structure():
-            return _structure(holding, data, 0, called=called)
+            return _structure(holding, data, 0, called=called, secrets=known.secrets)
         case Foreign():
             return foreign(holding, data, _named((holding.compression,), owners, {}))
         case Whole():
             assert known.registry is not None
-            return whole(holding, data, _get(owners[0], holding.of), known.registry)
+            return whole(holding, data, _asked(holding, owners), known.registry, secrets=known.secrets)
         case Log():
             raise TypeError("records lie in batches, not in a field of bytes")
 
@@ -180,6 +199,7 @@ def _structure(
     type: int | None = None,
     version: int | None = None,
     called: Mapping[str, Any] | None = None,
+    secrets: bool = True,
 ) -> Opened:
     """The structure that begins at `position` and ends with the data; `type` and `version` were found in numbers before it."""
     layout = structure.layout
@@ -192,7 +212,7 @@ def _structure(
         position += 2 if structure.version_from == "prefix" else 0
     asked = layout.versions.low if version is None else version
     nearest = layout.versions.nearest(asked)
-    body, code, detail = read_body(layout, nearest, data, position)
+    body, code, detail, hidden = read_body(layout, nearest, data, position, secrets=secrets)
     if nearest != asked:
         code, detail = "VERSION_UNKNOWN", f"{layout.name} version {asked}, read as {nearest}"
     if body is not None and structure.inside:
@@ -201,7 +221,7 @@ def _structure(
                 inner.attach()
             if inner.code is not None and code is None:
                 code, detail = inner.code, f"{layout.name}.{inner.name.removesuffix(DECODED)}: {inner.detail}"
-    return Opened(told(layout, type, version, body), code, detail)
+    return Opened(told(layout, type, version, body), code, detail, hidden)
 
 
 # -- records
@@ -215,7 +235,7 @@ def _records(place: Place, batches: Sequence[Any], owners: Owners, known: _Known
             records = _get(batch, "records")
             for index, record in enumerate(records):
                 key, value = _get(record, "key"), _get(record, "value")
-                if key is not UNSET and value is not UNSET and (found := list(_record(of_batch, record, key, value))):
+                if key is not UNSET and value is not UNSET and (found := list(_record(of_batch, record, key, value, known.secrets))):
                     if type(record) is Record:
                         record = records[index] = _with_room(record)
                     for one in found:
@@ -226,7 +246,7 @@ def _with_room(record: Record) -> OpenedRecord:
     return OpenedRecord(record.offset, record.timestamp, record.key, record.value, record.headers, record.control)
 
 
-def _record(log: Log, record: Any, key: bytes | None, value: bytes | None) -> Iterator[Companion]:
+def _record(log: Log, record: Any, key: bytes | None, value: bytes | None, secrets: bool) -> Iterator[Companion]:
     """Companions of one record's key and value."""
     before_key, key_at = _numbers(log.key, key)
     before_value, value_at = _numbers(log.value, value)
@@ -242,10 +262,11 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None) -> It
         return
     key_layout, structure = log.types[type]
     if key is not None and key_layout is not None:
-        body, code, detail = read_body(key_layout, key_layout.versions.low, key, key_at)
+        body, code, detail, _ = read_body(key_layout, key_layout.versions.low, key, key_at)
         yield Companion(record, "key" + DECODED, told(key_layout, type, None, body), code, detail)
     if value is not None:
-        yield Companion(record, "value" + DECODED, *_structure(structure, value, value_at, type=type, version=before_value.get("version")))
+        version = before_value.get("version")
+        yield Companion(record, "value" + DECODED, *_structure(structure, value, value_at, type=type, version=version, secrets=secrets))
 
 
 def _size(record: Any, field: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark import limits
 from kshark.codec import Reader, compile_reader, interpret, plain
+from kshark.codec.masking import mask, masks_of
 from kshark.embedded.otlp import read_metrics
 from kshark.places import Foreign, Whole
 from kshark.records.compression import CODEC_COUNT, decompress_into
@@ -25,15 +26,25 @@ _FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": rea
 
 
 class Opened(NamedTuple):
-    """The decoded value; None if nothing could be read."""
+    """The decoded value; None if nothing could be read. `masked`: the bytes hold credentials, which the value does not show."""
 
     value: Any
     code: str | None = None
     detail: str = ""
+    masked: bool = False
 
 
-def read_body(layout: Layout, version: int, data: bytes, position: int) -> Opened:
-    """The body from `position` to the end of the data as plain values, as far as it can be read."""
+def read_body(layout: Layout, version: int, data: bytes, position: int, *, secrets: bool = True) -> Opened:
+    """The body from `position` to the end of the data as plain values, as far as it can be read; without `secrets` masked."""
+    opened = _read_body(layout, version, data, position)
+    masks = () if secrets else masks_of(layout, version)
+    if not masks:
+        return opened
+    hidden = mask(masks, opened.value)
+    return opened._replace(masked=hidden or opened.code is not None)  # who knows what lies in bytes that could not be read
+
+
+def _read_body(layout: Layout, version: int, data: bytes, position: int) -> Opened:
     try:
         body, stop = _reader(layout, version)(data, position)
         if stop == len(data):
@@ -66,21 +77,24 @@ def told(layout: Layout, type: int | None, version: int | None, body: Any) -> di
 def fitting(layout: Layout, data: bytes, position: int) -> Opened:
     """The newest version whose layout ends exactly where the data does."""
     for version in range(layout.versions.high, layout.versions.low - 1, -1):
-        body, code, _ = read_body(layout, version, data, position)
+        body, code, *_ = read_body(layout, version, data, position)
         if code is None:
             return Opened(told(layout, None, version, body))
     return Opened(None, "EMBEDDED_INVALID", f"{layout.name}: no version ends where the bytes do")
 
 
-def whole(holding: Whole, data: bytes, asked: Any, registry: Registry) -> Opened:
-    """A message with its header; `asked`: the bytes with the request's header, if it is a response.
+def whole(holding: Whole, data: bytes, asked: Any, registry: Registry, *, secrets: bool = True) -> Opened:
+    """A message with its header; `asked`: the request, if it is a response, as bytes or as it was opened. Without `secrets` masked.
 
     It becomes `{"kind": …, "api_key": …, "api": …, "version": …, "header": {…}, "body": {…}}`.
     """
     head = data if holding.kind == "request" else asked
-    if not isinstance(head, bytes) or len(head) < 4:
+    if isinstance(head, dict):
+        key, version = head["api_key"], head["version"]
+    elif isinstance(head, bytes) and len(head) >= 4:
+        key, version = _KEY_AND_VERSION(head)
+    else:
         return Opened(None, "EMBEDDED_INVALID", f"{holding.kind} without a header")
-    key, version = _KEY_AND_VERSION(head)
     value: dict[str, Any] = {"kind": holding.kind, "api_key": key}
     api = registry.api(key)
     if api is None:
@@ -96,10 +110,10 @@ def whole(holding: Whole, data: bytes, asked: Any, registry: Registry) -> Opened
     if faults:
         return Opened(value, "EMBEDDED_INVALID", f"{head_layout.name}.{faults[0].path}: {faults[0].detail}")
     layout, laid_out = api.layout(holding.kind, known, data[header.position : header.position + 2])
-    value["body"], code, detail = read_body(layout, laid_out, data, header.position)
+    value["body"], code, detail, hidden = read_body(layout, laid_out, data, header.position, secrets=secrets)
     if known != version:
         code, detail = "VERSION_UNKNOWN", f"{api.name} version {version}, read as {known}"
-    return Opened(value, code, detail)
+    return Opened(value, code, detail, hidden)
 
 
 def foreign(holding: Foreign, data: bytes, codec: Any) -> Opened:

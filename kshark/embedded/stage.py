@@ -36,12 +36,14 @@ class Embedding:
     """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so far.
 
     `asking`: of a capture only some connections come here; what is asked about topics that others may name is remembered.
+    `secrets`: credentials are shown, not masked.
     """
 
-    def __init__(self, registry: Registry, records: RecordsReader, *, asking: bool = False) -> None:
+    def __init__(self, registry: Registry, records: RecordsReader, *, asking: bool = False, secrets: bool = False) -> None:
         self.names = TopicNames(registry)
         self.asked = Asked("own topic")
         self._asking = asking
+        self._secrets = secrets
         self._registry = registry
         self._records = records
         self._requests: dict[Any, _Plan | None] = {}
@@ -106,7 +108,8 @@ class Embedding:
             return
         if plan.places:
             asked = None if request is UNSET else request
-            self._attach(message, companions(plan.places, body, request=asked, names=known, registry=self._registry))
+            found = companions(plan.places, body, request=asked, names=known, registry=self._registry, secrets=self._secrets)
+            self._attach(message, found)
         if self.names.full and not self.told_full:
             self.told_full = True
             self._limit = Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"), message

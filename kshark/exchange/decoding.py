@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from kshark import limits
 from kshark.api_keys import SHARE_FETCH
 from kshark.codec import Reader, compile_reader, interpret
+from kshark.codec.masking import Masking, masks_of
 from kshark.model import OWNER
 from kshark.records import RecordsReader
 from kshark.registry import Registry
@@ -79,14 +80,24 @@ class Decoder:
 class Decoders(dict[int, Decoder]):
     """Decoders by api key << 16 | version; each is made when its first message comes.
 
-    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter reads.
+    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter reads. `masking`
+    is told which bodies have credentials (None: nobody masks them).
     """
 
-    def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        records: RecordsReader,
+        bodies: frozenset[int] | None = None,
+        *,
+        exact: bool = False,
+        masking: Masking | None = None,
+    ) -> None:
         self._registry = registry
         self._records = records
         self._bodies = bodies
         self._exact = exact
+        self.masking = masking
         self.knows = registry.knows
 
     def __missing__(self, key_and_version: int) -> Decoder:
@@ -157,7 +168,27 @@ class Decoders(dict[int, Decoder]):
             detail = "; ".join(f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3])
             return Read(reading.body, codes or None, detail)
 
-        return Body(compile_reader(layout, version, records=read), exactly)
+        body = Body(compile_reader(layout, version, records=read), exactly)
+        return body if self.masking is None else _with_credentials(body, layout, version, self.masking)
+
+
+def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking) -> Body:
+    """The body itself, unless it has credentials: then those are masked when its page is complete."""
+    masks = masks_of(layout, version)
+    if not masks:
+        return body
+
+    def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
+        value, stop = body.read(buffer, at, end)
+        masking.add(masks, value)
+        return value, stop
+
+    def exactly(buffer: bytes, at: int, end: int) -> Read:
+        told = body.exactly(buffer, at, end)
+        masking.add(masks, told.body)
+        return told
+
+    return Body(read, exactly)
 
 
 def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
