@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from kshark.capture import files
-from kshark.capture.merge import Lane, merge
+from kshark.capture.merge import Lane, LeftOut, merge
 from kshark.capture.numbering import Numbering
 from kshark.capture.paths import STANDARD_INPUT, named
 from kshark.capture.source import Capture, open_capture
-from kshark.errors import NoCapture, UnreadableInput, UsageError
+from kshark.capture.stop import Stop
+from kshark.errors import NoCapture, UnreadableInput, UsageError, Vanished
 from kshark.model import PacketBatch, Weird
 
 
@@ -20,18 +21,19 @@ class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
     `names` are the files, `numbering` knows which file a packet came from, `bytes_read` and `bytes_total` how far reading has come
-    (None: not known, since one of them is a pipe).
+    (None: not known, since one of them is a pipe). `left_out` is told which of several files cannot be read, or not to their ends, and
+    the rest is; without it that is raised. `stop` ends pipes.
     """
 
-    def __init__(self, paths: Sequence[str | Path]) -> None:
+    def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
         self.names = [str(path) for path in paths]
         self.numbering = Numbering(self.names)
         self.bytes_total = _total(paths)
         self._sources: list[Capture] | list[Lane]
         if len(paths) == 1:
-            self._sources = [open_capture(paths[0])]
+            self._sources = [open_capture(paths[0], stop=stop)]
         else:
-            self._sources = [Lane(path, index) for index, path in enumerate(paths)]
+            self._sources = [*_lanes(paths, left_out, stop)]
 
     @property
     def bytes_read(self) -> int:
@@ -48,6 +50,19 @@ class Captures:
                 yield from merge([lane for lane in lanes if isinstance(lane, Lane)], self.numbering)
 
 
+def _lanes(paths: Sequence[str | Path], left_out: LeftOut | None, stop: Stop | None) -> Iterator[Lane]:
+    """Of the files that can be read. Raises UnreadableInput where none can."""
+    wrong: list[UnreadableInput] = []
+    for index, path in enumerate(paths):
+        try:
+            yield Lane(path, index, left_out=left_out, stop=stop)
+        except UnreadableInput as error:
+            wrong.append(error)
+            if left_out is None or len(wrong) == len(paths):
+                raise
+            left_out(error)
+
+
 def open_captures(paths: Sequence[str | Path]) -> Captures:
     """All captures that the paths name, as one: `-` is standard input, a folder stands for every capture below it.
 
@@ -62,18 +77,29 @@ def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
         yield Captures([path])
 
 
-def expand(paths: Sequence[str | Path]) -> list[str | Path]:
-    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are left out."""
+def expand(paths: Sequence[str | Path], left_out: LeftOut | None = None) -> list[str | Path]:
+    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are left out.
+
+    `left_out` is told of captures in folders, and of named ones among several, that cannot be read, which are left out too. Raises
+    UsageError where nothing is named, UnreadableInput for a name that nothing has, and where nothing is left.
+    """
     if not paths:
         raise UsageError("no capture is named; give a file, a folder, or - for standard input")
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) is named twice")
     found: list[str | Path] = []
+    wrong = None
     for path in map(named, paths):
         if str(path) != STANDARD_INPUT and files.is_folder(path):
-            found += _below(path)
-        else:
+            found += _below(path, left_out)
+        elif left_out is None or len(paths) == 1 or files.is_pipe(path) or (wrong := _wrong_with(path)) is None:
             found.append(path)
+        elif isinstance(wrong, Vanished):
+            raise wrong  # more likely mistyped
+        else:
+            left_out(wrong)
+    if wrong is not None and not found:
+        raise wrong
     return found
 
 
@@ -82,20 +108,28 @@ def need_captures(paths: Sequence[str | Path]) -> None:
     files.of_each(lambda path: open_capture(path).close(), [path for path in paths if not files.is_pipe(path)])
 
 
-def _below(folder: str | Path) -> list[str | Path]:
+def _below(folder: str | Path, left_out: LeftOut | None) -> list[str | Path]:
     held = files.below(folder)
-    captures = [path for path, is_one in zip(held, files.of_each(_is_capture, held), strict=True) if is_one]
+    captures = []
+    for path, wrong in zip(held, files.of_each(_wrong_with, held), strict=True):
+        if wrong is None:
+            captures.append(path)
+        elif left_out is not None and (not isinstance(wrong, NoCapture) or ".pcap" in str(path)):
+            left_out(wrong)
+        elif not isinstance(wrong, NoCapture):
+            raise wrong
     if not captures:
         raise UnreadableInput(f"{folder}: no capture (pcap or pcapng) in this folder")
     return captures
 
 
-def _is_capture(path: str | Path) -> bool:
+def _wrong_with(path: str | Path) -> UnreadableInput | None:
+    """Why it is no capture that can be read, as far as its first bytes tell."""
     try:
         open_capture(path).close()
-    except NoCapture:
-        return False
-    return True
+    except UnreadableInput as error:
+        return error
+    return None
 
 
 def _total(paths: Sequence[str | Path]) -> int | None:

@@ -7,7 +7,7 @@ that follow each other (rotated files) pass batch by batch, and are opened only 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,11 +18,16 @@ from msgspec.structs import replace
 from kshark.capture.blocks import chosen
 from kshark.capture.numbering import Numbering
 from kshark.capture.source import open_capture
+from kshark.capture.stop import Stop
+from kshark.errors import UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
+
+#: Is told of a file that cannot be read, or not to its end.
+LeftOut = Callable[[UnreadableInput], None]
 
 NEVER: Final = (1 << 63) - 1
 #: A read's size when very many captures overlap.
@@ -41,10 +46,13 @@ class Part(NamedTuple):
 class Lane:
     """One capture in the merge, or its first bytes (`most`). A regular file is closed again until its first packet is due.
 
+    `left_out` is told when it cannot be read on, and then it ends; without it that is raised. `stop` ends a pipe.
     `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's times jump back.
     """
 
-    def __init__(self, path: str | Path, index: int, most: int | None = None) -> None:
+    def __init__(
+        self, path: str | Path, index: int, most: int | None = None, *, left_out: LeftOut | None = None, stop: Stop | None = None
+    ) -> None:
         self.index = index
         self.starts_ns = -NEVER
         self.batch: PacketBatch | None = None
@@ -52,7 +60,8 @@ class Lane:
         self.taken = 0
         self._path = path
         self._most = most
-        self._capture = open_capture(path, most)
+        self._left_out = left_out
+        self._capture = open_capture(path, most, stop)
         self._frame_before = 0
         self._frames: Int64s = np.empty(0, np.int64)
         self._numbers: Int64s = np.empty(0, np.int64)
@@ -114,8 +123,13 @@ class Lane:
         return self._again()
 
     def _again(self) -> Iterator[PacketBatch | Weird]:
-        self._capture = open_capture(self._path, self._most)
-        yield from self._capture
+        try:
+            self._capture = open_capture(self._path, self._most)
+            yield from self._capture
+        except UnreadableInput as error:
+            if self._left_out is None:
+                raise
+            self._left_out(error)
 
     def _placed(self, weird: Weird) -> Weird:
         """The same weird with the packet's number in the merge and the capture's name."""

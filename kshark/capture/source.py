@@ -17,6 +17,7 @@ from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
 from kshark.capture.standing import START, Standing
+from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
@@ -41,10 +42,10 @@ FOREIGN: Final = {
 
 class Plain:
     """The bytes of a file object, so many of them (None: all). `regular`: no pipe or device, so reading never waits and the file can be
-    opened again.
+    opened again. `stop` ends a pipe.
     """
 
-    def __init__(self, file: BinaryIO | io.RawIOBase, most: int | None = None) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, most: int | None = None, stop: Stop | None = None) -> None:
         self.fault: tuple[str, str] | None = None
         self.bytes_read = 0
         self._most = sys.maxsize if most is None else most
@@ -52,8 +53,11 @@ class Plain:
         self._read = getattr(file, "read1", file.read)
         self._pipe = _pipe(file)
         self.regular = self._pipe is None
+        self._stop = None if self.regular else stop
 
     def read(self, size: int) -> bytes:
+        if self._stop is not None and self._stop.comes_first(self._file):
+            return b""
         size = min(size, self._most - self.bytes_read)
         data: bytes | None = self._read(size)
         while data is None and self._pipe is not None:  # somebody made the pipe non-blocking
@@ -83,13 +87,15 @@ class Capture:
     """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
 
     Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch; `most`: so many bytes of the file
-    are the capture.
+    are the capture; `stop` ends a pipe.
     """
 
-    def __init__(self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT, most: int | None = None) -> None:
+    def __init__(
+        self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT, most: int | None = None, stop: Stop | None = None
+    ) -> None:
         self.name = name
         self.read_bytes = BATCH_BYTES
-        plain = Plain(file, most)
+        plain = Plain(file, most, stop)
         self.regular = plain.regular
         self._input: Input = plain
         try:
@@ -145,9 +151,9 @@ class Capture:
         raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
 
 
-def open_capture(path: str | Path, most: int | None = None) -> Capture:
+def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = None) -> Capture:
     """A capture by its path; `-` is standard input; of a file that goes on growing its first bytes, `most`. Raises UnreadableInput."""
-    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path), most)
+    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path), most, stop)
 
 
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:

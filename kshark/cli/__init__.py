@@ -56,8 +56,9 @@ def _run(words: Sequence[str]) -> int:
             module = import_module(f"kshark.cli.{command}")
             parser = Parser(command, COMMANDS[command], module.EXAMPLES)
             module.arguments(parser)
-            code: int = module.run(parser.parse(rest))
-            return code
+            args = parser.parse(rest)
+            code: int = module.run(args)
+            return code or 2 * args.unread
         case [other, *_]:
             if other.startswith("-"):
                 raise UsageError(f"the command comes first, then its options, as in: kshark read {other} ... (kshark --help lists them)")

@@ -70,7 +70,7 @@ def run(args: Namespace) -> int:
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = (opened or "headers") if args.records else "checked"
-    captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets)))
+    captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets), raising=True))
     need_captures([file for source in captures for file in source.files])
     with folder_of(args, options_of(args)) as export:
         named = zip(export.names([source.files for source in captures]), captures, strict=True)

@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self._options: list[str] = ["--help"]
+        self.set_defaults(unread=False)  # whether one of several files could not be read: kshark.cli.source finds out
         self.add_argument("-h", "--help", action="help", help="this text")
 
     def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:

@@ -8,19 +8,23 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from kshark.capture.captures import Captures, expand
+from kshark.capture.merge import LeftOut
+from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
+from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
+from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
-from kshark.output.units import number
+from kshark.output.units import number, safe
 from kshark.pipeline import Back, Front, Options
 
 if TYPE_CHECKING:
@@ -37,7 +41,8 @@ Locate = Callable[[int], tuple[str, int] | None]
 class Source:
     """One capture, of one file or several: iterate over its pages once, then read `notes`."""
 
-    def __init__(self, files: Sequence[str], args: Namespace, options: Options, *, printing: bool) -> None:
+    def __init__(self, files: Sequence[str], args: Namespace, options: Options, *, printing: bool, left_out: LeftOut | None = None) -> None:
+        """`left_out` is told of a file that cannot be read, or not to its end; without it that is raised."""
         self.files = files
         self.name = files[0] if len(files) == 1 else f"{len(files)} files"
         self.notes = Notes()
@@ -48,6 +53,7 @@ class Source:
         self.locate: Locate | None = None
         self._registry = registry(args)
         self._args = args
+        self._left_out = left_out
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
 
@@ -84,8 +90,17 @@ class Source:
             self._progress.clear()
 
     def _items(self) -> Iterator[PacketBatch | Weird]:
-        """What the files hold of the period."""
-        captures = Captures(self.files)
+        """What the files hold of the period; a pipe ends when the user says so."""
+        with ended_by_signals(self.files) as stop:
+            try:
+                yield from self._parts(stop)
+            except UnreadableInput as error:
+                if self._left_out is None:
+                    raise
+                self._left_out(error)
+
+    def _parts(self, stop: Stop | None) -> Iterator[PacketBatch | Weird]:
+        captures = Captures(self.files, self._left_out, stop)
         self.locate = captures.numbering.locate if len(captures.names) > 1 else None
         for item in captures:
             part = self._period.clip(item) if isinstance(item, PacketBatch) else item
@@ -146,16 +161,26 @@ class Progress:
             self._drawn = False
 
 
-def sources(args: Namespace, options: Options, *, printing: bool = False) -> Iterator[Source]:
+def sources(args: Namespace, options: Options, *, printing: bool = False, raising: bool = False) -> Iterator[Source]:
     """The captures that a command is to read: all files as one, or with `--each` one after the other.
 
-    `printing`: the command prints while it reads. Raises UsageError where none is named, UnreadableInput for what is none.
+    `printing`: the command prints while it reads. `raising`: who reads a capture is told what cannot be read of it, by UnreadableInput;
+    else one of several is left out. Raises UsageError where none is named, UnreadableInput where there is none.
     """
     gc.freeze()
     gc.set_threshold(_YOUNG, 50, 100)
-    files = [str(path) for path in expand([*args.files, *args.more_files])]
+    left_out = partial(_leave_out, args)
+    files = [str(path) for path in expand([*args.files, *args.more_files], left_out)]
+    several = left_out if len(files) > 1 else None
     for group in [[file] for file in files] if args.each else [files]:
-        yield Source(group, args, options, printing=printing and not args.quiet)
+        own = None if raising and len(group) == 1 else several
+        yield Source(group, args, options, printing=printing and not args.quiet, left_out=own)
+
+
+def _leave_out(args: Namespace, error: UnreadableInput) -> None:
+    """One of several files cannot be read: it is named, and the exit code says so, when nothing worse was found."""
+    args.unread = True
+    print(f"kshark: {safe(str(error))}; the rest is read", file=sys.stderr)
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:

@@ -35,7 +35,7 @@ def masks_of(layout: Layout, version: int) -> tuple[Mask, ...]:
 
 
 def _mask(names: Names, secret: Secret) -> Mask:
-    ends = "|".join(re.escape(end).replace(r"\.", "[._-]?") for end in secret.ends)
+    ends = "|".join(re.escape(end).replace(r"\.", "[._-]?") for end in secret.ends) or "(?!)"
     told = re.compile(f"(?:{ends})$", re.IGNORECASE).search
     return Mask(names[:-1], names[-1], not secret.flag and not secret.name, secret.flag, secret.name, told)
 
