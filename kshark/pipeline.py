@@ -46,8 +46,8 @@ class Options:
     exact: bool = False
 
 
-#: What judging reads: all bodies, and of record batches whether they are what their headers say.
-JUDGED: Final = Options(records="checked", payload=False)
+#: What judging reads: all bodies, which nobody is shown, and of record batches whether they are what their headers say.
+JUDGED: Final = Options(records="checked", payload=False, secrets=True)
 
 
 class Front:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.output.catalogue import CODES, judged
-from kshark.output.findings import Tally, alike, finding_lines
+from kshark.output.findings import Sort, Tally, alike, finding_lines, sort_of
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM
 from kshark.output.troubles import Troubles
@@ -127,6 +127,7 @@ class Checking:
         self._chosen = selection(args)
         self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
         self._found: list[Finding] = []
+        self._taken = 0
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
         #: Who names topics, where names are shown: to people, unless told.
@@ -139,12 +140,20 @@ class Checking:
             if type(event) is Message and event.api_key in self._naming:
                 self._names.learn(event)
 
+    def proved(self) -> list[Finding]:
+        """What was proved since this was asked last."""
+        new, self._taken = self._found[self._taken :], len(self._found)
+        return list(filter(self._resting.shows, new))
+
+    def topics(self, found: Iterable[Finding]) -> dict[str, str]:
+        """Names of the topics that they are about."""
+        known = self._names.known
+        return {topic_id: known[topic_id] for finding in found if (topic_id := finding.topic_id) in known}
+
     def close(self) -> Checked:
         self._found += filter(self._chosen, self._audit.close())
         self._found = list(filter(self._resting.shows, self._found))
-        known = self._names.known
-        topics = {topic_id: known[topic_id] for finding in self._found if (topic_id := finding.topic_id) in known}
-        return Checked(self._found, self._audit.observed, topics)
+        return Checked(self._found, self._audit.observed, self.topics(self._found))
 
     def sessions(self) -> list[ShareSession]:
         """Those that are over, after `close` all, where they were asked for."""
@@ -153,6 +162,7 @@ class Checking:
 
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     """Checks and prints; what of FAIL_ON it came to."""
+    early = _Early(args, sink) if source.is_pipe and not args.quiet else None
     making = partial(Checking, coverage=asks_for_coverage(args))
     if args.jobs > 1:
         from kshark.cli import pipelined  # multiprocessing, 15 ms
@@ -162,6 +172,9 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
         checking = making(args)
         for page in source:
             checking.page(page)
+            if early is not None:
+                proved = list(filter(source.shows, checking.proved()))
+                early.tell(proved, checking.topics(proved))
         checked = checking.close()
     found = in_packet_order(filter(source.shows, checked.findings))
     tally = Tally()
@@ -169,26 +182,52 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
         tally.add(finding)
     source.notes.leave_out(judged(tally.codes))
     if not args.quiet:
-        tell(found, args, sink, checked.topics)
+        tell(found, args, sink, checked.topics, early)
     verdict(tally, checked.observed, args, sink, source.name if args.each else None)
     return came_to(tally, checked.observed, args)
 
 
-def tell(findings: Sequence[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str]) -> None:
-    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding."""
+class _Early:
+    """Of a pipe, whose end may be far, findings are told when they are proved: each, or for people the first of each sort."""
+
+    def __init__(self, args: Namespace, sink: Sink) -> None:
+        self._args = args
+        self._sink = sink
+        self._each = args.verbose or args.format == "json"
+        #: What was told, by id().
+        self._told: set[int] = set()
+        self._sorts: set[Sort] = set()
+
+    def tell(self, findings: Iterable[Finding], topics: Mapping[str, str]) -> None:
+        for finding in self.rest(findings):
+            show([finding], self._args, self._sink, topics)
+            self._told.add(id(finding))
+            self._sorts.add(sort_of(finding))
+
+    def rest(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """What is to be told still."""
+        return (one for one in findings if (id(one) not in self._told if self._each else sort_of(one) not in self._sorts))
+
+
+def tell(findings: Sequence[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str], early: _Early | None = None) -> None:
+    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding.
+
+    What was told `early` is not told again.
+    """
+    rest = findings if early is None else list(early.rest(findings))
     if args.format == "json":
-        show(findings, args, sink)
+        show(rest, args, sink)
         return
     troubles = Troubles()
     for finding in findings:
         troubles.add(finding)
     sink.lines(troubles.lines(sink.width))
     if args.verbose:
-        show(findings, args, sink, topics)
+        show(rest, args, sink, topics)
         return
-    sorts = alike(findings)
+    sorts = alike(rest)
     sink.lines([line for like in sorts for line in finding_lines(like.first, sink.width, topics, like)])
-    if len(sorts) < len(findings):
+    if len(set(map(sort_of, findings))) < len(findings):
         sink.lines([[(f"-V shows all {number(len(findings))} findings", DIM)]])
 
 

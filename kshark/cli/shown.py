@@ -51,9 +51,9 @@ def _filter(text: str, known: Fields) -> Filter:
 
 
 def filtered(options: Options, args: Namespace) -> Options:
-    """The options, with what the filter has to look into."""
+    """The options, with what the filter has to look into; it does not tell what is masked."""
     wanted = display_filter(args)
-    return options if wanted is None else with_needs(options, wanted.needs)
+    return options if wanted is None else replace(with_needs(options, wanted.needs), secrets=getattr(args, "secrets", False))
 
 
 def with_needs(options: Options, needs: Needs) -> Options:

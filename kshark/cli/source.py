@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from kshark.capture.captures import Captures, expand
+from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
 from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
@@ -56,6 +57,11 @@ class Source:
         self._left_out = left_out
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
+
+    @property
+    def is_pipe(self) -> bool:
+        """Whether it comes as it is captured, perhaps, so that its end may be far."""
+        return any(map(is_pipe, self.files))
 
     def shows(self, what: Event | Told) -> bool:
         """Whether it happened behind `--since`; openings and closings of connections are always told."""

@@ -26,6 +26,10 @@ _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
 
 
+#: Code, verdict and cause.
+Sort = tuple[str, str, str | None]
+
+
 class Alike(NamedTuple):
     """Findings of one code, verdict and cause: the first of them, how many there are, and the time of the last."""
 
@@ -34,11 +38,16 @@ class Alike(NamedTuple):
     last_ns: int
 
 
+def sort_of(finding: Finding) -> Sort:
+    """What findings that say the same have in common."""
+    return finding.code, finding.verdict, finding.cause
+
+
 def alike(findings: Iterable[Finding]) -> list[Alike]:
     """Findings in the order of packets by what they say: violations first, then what is most."""
-    found: dict[tuple[str, str, str | None], list[Finding]] = {}
+    found: dict[Sort, list[Finding]] = {}
     for finding in findings:
-        found.setdefault((finding.code, finding.verdict, finding.cause), []).append(finding)
+        found.setdefault(sort_of(finding), []).append(finding)
     told = [Alike(same[0], len(same), same[-1].time_ns) for same in found.values()]
     return sorted(told, key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
 

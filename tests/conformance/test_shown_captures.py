@@ -41,7 +41,7 @@ class Told:
 
 @cache
 def told(capture: str) -> Told:
-    engine = Engine(Options(embedded=True))
+    engine = Engine(Options(embedded=True, secrets=True))
     pages = engine.pages(open_captures([shared("captures", "kafka-4", f"{capture}.pcap")]))
     assert engine.back.names is not None
     return Told([event for page in pages for event in page if isinstance(event, Message)], engine.back.names)

@@ -75,7 +75,7 @@ def _is_same(message: Message, direction: str, shown: dict[str, str]) -> bool:
 
 
 def _messages(capture: Path) -> Iterator[Message]:
-    for event in (event for page in pages([capture], Options(records=False)) for event in page):
+    for event in (event for page in pages([capture], Options(records=False, secrets=True)) for event in page):
         if isinstance(event, Exchange):
             yield from (message for message in (event.request, event.response) if message is not None and message.body is not UNSET)
 

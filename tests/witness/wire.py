@@ -67,7 +67,7 @@ def wire_of(capture: Path, tls_keys: bytes = b"") -> Wire:
         if isinstance(item, PacketBatch):
             wire.first_ms = min(wire.first_ms, int(item.time_ns.min()) / 1e6)
             wire.last_ms = max(wire.last_ms, int(item.time_ns.max()) / 1e6)
-    for event in (event for page in Engine(Options(records=False, tls_keys=tls_keys)).pages(items) for event in page):
+    for event in (event for page in Engine(Options(records=False, tls_keys=tls_keys, secrets=True)).pages(items) for event in page):
         match event:
             case Closed():
                 wire.closed[event.flow.id] = event
