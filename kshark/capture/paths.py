@@ -60,3 +60,8 @@ def inside(folder: str, name: str) -> str:
 def absolute(path: str) -> str:
     """The same file, whatever folder somebody else is in."""
     return path if is_remote(path) else os.path.abspath(path)
+
+
+def told(path: str | Path) -> str:
+    """A path as text: bytes of its name that are no UTF-8 are escaped."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

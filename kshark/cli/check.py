@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
     failed = False
     for source in sources(args, filtered(options(args), args)):
         if args.each and args.format == "text":
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         told = _check(source, args, sink)
         print_notes(source, heading=args.each)
         failed = failed or bool(failing & told)

@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     options = Options(records=args.offset is not None, payload=False, bodies=APIS | NAMING_APIS | _produced(args))
     for source in sources(args, options):
         if args.each and args.format == "text":
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         _show(source, args, sink)
         print_notes(source, heading=args.each)
     return 0

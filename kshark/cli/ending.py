@@ -13,6 +13,7 @@ from traceback import extract_tb
 from typing import Final
 
 from kshark.errors import Error, UsageError
+from kshark.output.units import safe
 
 #: Python's own traceback is printed where this is set in the environment.
 _TRACEBACK: Final = "KSHARK_TRACEBACK"
@@ -40,7 +41,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         if told is None and os.environ.get(_TRACEBACK):
             raise
         sentence = told or _of_system(error) or _fault(error)
-    print(f"{program}: {sentence}", file=sys.stderr)
+    print(f"{program}: {safe(sentence)}", file=sys.stderr)
     return 2
 
 

@@ -15,7 +15,7 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.cli.tls import said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
-from kshark.output.units import counted
+from kshark.output.units import counted, safe
 from kshark.pipeline import Options
 from kshark.records import Opening
 
@@ -74,12 +74,13 @@ def run(args: Namespace) -> int:
     need_captures([file for source in captures for file in source.files])
     with folder_of(args, options_of(args)) as export:
         named = zip(export.names([source.files for source in captures]), captures, strict=True)
+        alone = len(captures) == 1
         if args.jobs > 1:
             from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
 
-            exported(export, named, args)
+            exported(export, named, args, alone=alone)
         else:
-            _write_all(export, named, args)
+            _write_all(export, named, args, alone=alone)
     return close(export, args, "kshark")
 
 
@@ -131,10 +132,11 @@ def _summary(export: Export) -> str:
     """What was written, in one line."""
     filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
     there = f"; {counted(export.skipped, 'capture')} in it already" if export.skipped else ""
-    return f"{counted(export.rows.total(), 'row')} in {export.folder} ({filled or 'every table is empty'}){there}"
+    return f"{counted(export.rows.total(), 'row')} in {safe(str(export.folder))} ({filled or 'every table is empty'}){there}"
 
 
-def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace) -> None:
+def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace, *, alone: bool) -> None:
+    """`alone`: there is one capture, and what cannot be read of it leaves the tables as they were."""
     from kshark.output.parquet_part import PartWriter
 
     wanted = display_filter(args)
@@ -148,6 +150,8 @@ def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Nam
             part.begin(capture)
             _write(source, part, args)
         except UnreadableInput as error:
+            if alone:
+                raise
             part.fault(name, error)
         print_notes(source, heading=args.each)
         if export.mode != "replace" and part.is_large:

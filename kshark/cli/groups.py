@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
     read = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
     for source in sources(args, replace(filtered(read, args), records=False)):
         if args.each and args.format == "text":
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         _show(source, args, sink)
         print_notes(source, heading=args.each)
     return 0

@@ -13,6 +13,7 @@ from typing import Final
 
 from kshark.errors import UsageError
 from kshark.model import PacketBatch
+from kshark.output.units import moment
 
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
@@ -47,6 +48,7 @@ class Period:
     def __init__(self, since: str | None, until: str | None) -> None:
         self._since, self._until = since, until
         self._bounds: tuple[int, int] | None = None
+        self._last_ns = -(1 << 62)
         #: The end of the period was passed.
         self.over = False
         for text in (since, until):
@@ -62,6 +64,14 @@ class Period:
         """Whether what happened then is told."""
         return time_ns >= self.begin_ns
 
+    def missed(self, packets: int) -> str | None:
+        """Why the capture, which is over and had so many packets of the period's end, has none of the period; None if it has."""
+        if self._bounds is None or (packets and self._last_ns >= self._bounds[0]):
+            return None
+        if packets:
+            return f"it ends at {moment(self._last_ns)}, before --since {self._since}"
+        return f"it begins behind --until {self._until}"
+
     def clip(self, batch: PacketBatch) -> PacketBatch | None:
         """The packets before the period's end; None if there are none."""
         if (self._since is None and self._until is None) or not len(batch.time_ns):
@@ -73,6 +83,7 @@ class Period:
             if high <= start and self._until is not None and ":" in self._until and len(self._until) < 20 and "-" not in self._until:
                 high += _DAY  # a time of day behind midnight
             self._bounds = (low if self._since is not None else -(1 << 62), high)
+        self._last_ns = max(self._last_ns, int(batch.time_ns.max()))
         high = self._bounds[1]
         self.over = bool(batch.time_ns.min() > high + _DISORDER)
         inside = batch.time_ns < high

@@ -150,15 +150,15 @@ class _Exporting:
         return PartWriter(self._attempt, display_filter(self._args))
 
 
-def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace) -> None:
-    """Writes the tables and prints each capture's notes.
+def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace, *, alone: bool) -> None:
+    """Writes the tables and prints each capture's notes. `alone`: as of one process.
 
     The first process analyses, and decodes for that; the other one decodes what analysis does not look at too, and writes.
     """
     named = [*captures]
     ended: deque[Source] = deque()
     with WorkerPool(1, partial(_Exporting, args, export.attempt, named[0][1].options)) as pool:
-        for told in pipelined(pool, _batches(export, named, ended, args)):
+        for told in pipelined(pool, _batches(export, named, ended, args, alone=alone)):
             if not isinstance(told, _Ended):
                 continue
             if told.notes is not None:
@@ -170,7 +170,7 @@ def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Names
 
 
 def _batches(
-    export: Export, captures: Iterable[tuple[str, Source]], begun: deque[Source], args: Namespace
+    export: Export, captures: Iterable[tuple[str, Source]], begun: deque[Source], args: Namespace, *, alone: bool
 ) -> Iterator[_Batch | _Unread | None]:
     """The batches of the captures that are not there already, which come to stand in `begun`; None at the end."""
     for name, source in captures:
@@ -183,6 +183,8 @@ def _batches(
             else:
                 yield from _batches_of(capture, source, args)
         except UnreadableInput as error:
+            if alone:
+                raise
             yield _Unread(name, error)
     yield None
 

@@ -53,7 +53,7 @@ def run(args: Namespace) -> int:
     printer = printing(args, sink)
     for source in sources(args, options(args), printing=True):
         if args.each and args.format == "text" and not args.quiet:
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         if args.jobs > 1 and _can_be_shared(args):
             _print_of_many(source, args, sink)
         else:

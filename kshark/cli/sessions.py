@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     for source in sources(args, filtered(Options(records=False, bodies=APIS), args)):
         if args.each and args.format == "text":
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         _show(source, args, sink)
         print_notes(source, heading=args.each)
     return 0

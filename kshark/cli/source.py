@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kshark.capture.captures import Captures, expand
 from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
+from kshark.capture.paths import told
 from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
 from kshark.cli.interrupt import ended_by_signals
@@ -45,7 +46,9 @@ class Source:
     def __init__(self, files: Sequence[str], args: Namespace, options: Options, *, printing: bool, left_out: LeftOut | None = None) -> None:
         """`left_out` is told of a file that cannot be read, or not to its end; without it that is raised."""
         self.files = files
-        self.name = files[0] if len(files) == 1 else f"{len(files)} files"
+        self.name = told(files[0]) if len(files) == 1 else f"{len(files)} files"
+        #: The same for people.
+        self.title = safe(self.name)
         self.notes = Notes()
         #: Packets that were read, those behind the period not counted.
         self.packets = 0
@@ -115,7 +118,10 @@ class Source:
                 yield part
             self._progress.show(self.packets, self.notes.messages, captures.bytes_read, captures.bytes_total)
             if self._period.over:
-                return
+                break
+        missed = self._period.missed(self.packets)
+        if missed is not None:
+            raise UnreadableInput(f"{self.name}: {missed}; nothing was looked at")
 
     def _noted(self, page: list[Event]) -> list[Event]:
         """The page, counted; of several files its messages say which one they came from."""
@@ -191,7 +197,7 @@ def _leave_out(args: Namespace, error: UnreadableInput) -> None:
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
     """What was odd about a capture."""
-    tell(source.notes, source.name if heading else "the capture")
+    tell(source.notes, source.title if heading else "the capture")
 
 
 def tell(notes: Notes, name: str) -> None:

@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     wanted = display_filter(args)
     for source in sources(args, filtered(_options(wanted, args.share), args)):
         if args.each and args.format == "text":
-            sink.text(f"== {source.name}\n")
+            sink.text(f"== {source.title}\n")
         (_share if args.share else _all)(source, args, wanted, sink)
         print_notes(source, heading=args.each)
     return 0

@@ -13,6 +13,8 @@ from msgspec import UnsetType
 
 from kshark.conditions.fields import Attribute, Values
 from kshark.model import Message
+from kshark.output.jsonlines import escaped
+from kshark.output.units import safe
 
 
 def fields_lines(readers: Sequence[Values]) -> Callable[[Sequence[Message]], str]:
@@ -37,7 +39,7 @@ _ESCAPES: Final = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\
 #: How values are written; those of other types as JSON.
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {
     int: str,
-    str: lambda value: value.translate(_ESCAPES) if not value.isalnum() else value,
+    str: lambda value: safe(value.translate(_ESCAPES)) if not value.isalnum() else value,
     float: str,
     bool: lambda value: "true" if value else "false",
     bytes: lambda value: base64.b64encode(value).decode(),
@@ -51,4 +53,4 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return escaped(msgspec.json.encode(value)).decode()

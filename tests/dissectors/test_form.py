@@ -23,7 +23,20 @@ FILES = sorted(FOLDER.glob("*.py"))
 INSIDE = sorted((FOLDER / "embedded").glob("*.py"))
 #: What is no API: numbers with names, what errors mean, what stands before bodies, the list of keys, structures in several APIs, old names,
 #: topics that need not be told, which release speaks what, how a share group lives.
-SHARED = {"__init__", "enums", "errors", "headers", "history", "index", "structs", "streams_structs", "topics", "releases", "share_life", "sensitive"}
+SHARED = {
+    "__init__",
+    "enums",
+    "errors",
+    "headers",
+    "history",
+    "index",
+    "structs",
+    "streams_structs",
+    "topics",
+    "releases",
+    "share_life",
+    "sensitive",
+}
 
 FACTS = (
     *(ast.Module, ast.Import, ast.ImportFrom, ast.alias, ast.Assign, ast.AnnAssign, ast.ClassDef, ast.Expr),
