@@ -64,7 +64,7 @@ _STREAM: Final = (
     _weird("FRAME_TRUNCATED_AT_CLOSE", "framing", "warn", "network", "The connection or the capture ends inside a frame."),
     _weird("UNFINISHED_LIMIT", "framing", "warn", "capture", "Too many bytes of unfinished frames at once; the longest was passed over."),
     _weird("BYTES_SKIPPED", "framing", "warn", "capture", "Bytes passed over until the next message boundary was found."),
-    _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found again after a gap: likely, not certain; no rule takes it as witness."),
+    _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found inside the stream, behind a gap or where the capture begins: likely, not certain; no rule takes it as witness."),
     _weird("RESPONSE_UNMATCHED", "exchange", "warn", "broker", "A response whose request the capture does not hold.", "Kafka: NetworkClient"),
     _weird("RESPONSE_OUT_OF_ORDER", "exchange", "warn", "broker", "A response that does not answer the oldest open request of its connection.", "Kafka: InFlightRequests"),
     _weird("REQUEST_UNANSWERED", "exchange", "note", "network", "The connection ended before the answer came."),

@@ -337,8 +337,19 @@ def disorder_ns(weird: Weird) -> int | None:
     return int(weird.detail.split()[-2].replace(".", "")) if weird.code == "TIME_DISORDER" else None
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A packet, in one of several files: its number in the merge, and there."""
+
+    packet: int
+    file: str
+    frame: int
+
+
 class Witness(msgspec.Struct, gc=False):
-    """What a finding rests on: an exchange, or something else that happened on a connection (`event`, at `packet`)."""
+    """What a finding rests on: an exchange, or something else that happened on a connection (`event`, at `packet`).
+
+    `places`: where its packets are, if there are several files.
+    """
 
     flow: int
     correlation_id: int | None
@@ -346,6 +357,7 @@ class Witness(msgspec.Struct, gc=False):
     response_packet: int | None
     packet: int | None = None
     event: str | None = None
+    places: list[Place] | UnsetType = UNSET
 
 
 class Finding(msgspec.Struct, gc=False):

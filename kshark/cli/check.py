@@ -174,9 +174,11 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
             checking.page(page)
             if early is not None:
                 proved = list(filter(source.shows, checking.proved()))
+                source.place(proved)
                 early.tell(proved, checking.topics(proved))
         checked = checking.close()
     found = in_packet_order(filter(source.shows, checked.findings))
+    source.place(found)
     tally = Tally()
     for finding in found:
         tally.add(finding)

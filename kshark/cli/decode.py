@@ -24,7 +24,7 @@ from kshark.registry import Registry
 from kshark.schema import Api
 
 EXAMPLES = (
-    "echo '0267 026d 00000005 01' | kshark decode ShareAcknowledge 1 request",
+    "echo '0267 026d 00000005 01 00' | kshark decode ShareAcknowledge 1 request",
     "kshark decode 78 1 response body.bin",
     "kshark decode ShareFetch 1 request --header frame.hex",
 )

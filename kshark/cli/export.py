@@ -15,6 +15,7 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.cli.tls import said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
+from kshark.output.local_folder import local_folder
 from kshark.output.units import counted, safe
 from kshark.pipeline import Options
 from kshark.records import Opening
@@ -97,9 +98,7 @@ def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
 def _folder(args: Namespace) -> str:
     if args.folder is None:
         raise UsageError("no folder given for the tables; name one with -o DIR")
-    if args.folder == "-":
-        raise UsageError("tables are many files and cannot go to standard output (-); name a folder with -o DIR")
-    return str(args.folder)
+    return str(local_folder(args.folder))
 
 
 def options_of(args: Namespace) -> dict[str, Any]:

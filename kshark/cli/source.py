@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,7 @@ from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.errors import UnreadableInput
-from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
+from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Place, Weird
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
@@ -60,6 +60,14 @@ class Source:
         self._left_out = left_out
         self._period = Period(args.since, args.until)
         self._progress = Progress(while_printing=printing)
+
+    def place(self, findings: Iterable[Finding]) -> None:
+        """Of several files: which of them each finding's witnesses are in."""
+        if (locate := self.locate) is None:
+            return
+        for witness in (one for finding in findings for one in finding.witness):
+            packets = [packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None]
+            witness.places = [Place(packet, *place) for packet in packets if (place := locate(packet)) is not None]
 
     @property
     def is_pipe(self) -> bool:

@@ -12,7 +12,7 @@ from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
-from kshark.output.units import clock, counted, duration, number, safe, shortened
+from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
 
 _INDENT: Final = 14
 _LEAST: Final = 54
@@ -111,7 +111,14 @@ def _next_step(finding: Finding) -> str:
     )
     shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
-    return f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
+    step = f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
+    frames: dict[str, set[int]] = {}
+    for place in (place for witness in finding.witness for place in witness.places or ()):
+        frames.setdefault(place.file, set()).add(place.frame)
+    for file, found in frames.items():
+        named = " ".join(map(str, sorted(found)[:_PACKETS]))
+        step += f" · {safe(file)}: {'frame' if len(found) == 1 else 'frames'} {named}{' …' if len(found) > _PACKETS else ''}"
+    return step
 
 
 class Tally:
@@ -172,7 +179,10 @@ class Tally:
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
-    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 14:03:07.412 to 14:20:11.020 (17 min 3 s)`, and what was not read."""
+    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 2026-11-21 14:03:07.412 to 14:20:11.020 UTC (17 min 3 s)`.
+
+    Behind it stands what was not read.
+    """
     if not observed.judged:
         what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
         exchanges = counted(observed.exchanges, "exchange")
@@ -182,7 +192,8 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     line += f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}"
     if observed.since_ns is not None and observed.until_ns is not None:
         took = duration(observed.until_ns - observed.since_ns)
-        line += f" · {clock(observed.since_ns, 3)} to {clock(observed.until_ns, 3)} ({took})"
+        since, until = moment(observed.since_ns), moment(observed.until_ns)
+        line += f" · {since} to {until.removeprefix(since[:11])} UTC ({took})"
     unread = [(observed.tls_connections, "TLS connection", " not read"), (observed.duplicates, "packet", " captured twice")]
     line += "".join(f" · {counted(count, noun)}{what}" for count, noun, what in unread if count)
     explained = observed.answered.total()

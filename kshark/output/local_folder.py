@@ -12,6 +12,8 @@ def local_folder(folder: str | Path) -> Path:
     """The folder's path. Raises kshark.UsageError for what is none."""
     if re.match(r"[a-z][a-z0-9+.-]+:/", str(folder)):
         raise UsageError(f"{folder} is no folder of this machine, and nothing is written elsewhere; name a folder with -o")
+    if str(folder) == "-":
+        raise UsageError("what is written are several files, which cannot go to standard output (-); name a folder with -o DIR")
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{folder} is a file; name a folder with -o")

@@ -29,7 +29,10 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None, indent: int = 0) -> list[Line]:
-    """The titles, then the rows. A column with nothing in it is left out; `width` None: no limit."""
+    """The titles, then the rows. A column with nothing in it is left out; `width` None: no limit.
+
+    Columns for which there is no room are named in a last line.
+    """
     lines = [[_line(cell) for cell in row] for row in rows]
     natural = [max(cell_len(plain(row[at])) for row in lines) for at in range(len(columns))]
     kept = [at for at in range(len(columns)) if natural[at]]
@@ -37,7 +40,11 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int 
     if width is not None:
         widths = _fit(columns, widths, width - indent)
     titles: list[Line] = [[(column.title, DIM)] for column in columns]
-    return [_row([row[at] for at in widths], [columns[at] for at in widths], list(widths.values()), indent) for row in (titles, *lines)]
+    out = [_row([row[at] for at in widths], [columns[at] for at in widths], list(widths.values()), indent) for row in (titles, *lines)]
+    missing = ", ".join(columns[at].title for at in kept if at not in widths)
+    if missing:
+        out.append([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)])
+    return out
 
 
 def _line(cell: Cell) -> Line:

@@ -65,7 +65,14 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
         (["check", "x", "--select", ""], "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
         (["check", "x", "--select", "BYTES_SKIPPED"], "BYTES_SKIPPED is a note on a capture, not a finding; name a rule"),
         (["check", "x", "--jobs", "0"], 'argument --jobs: "0" is no number of processes; write 2, or auto for one a core'),
-        (["export", "x", "-o", "-"], "tables are many files and cannot go to standard output (-); name a folder with -o DIR"),
+        (
+            ["export", "x", "-o", "-"],
+            "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
+        ),
+        (
+            ["report", "x", "-o", "-"],
+            "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
+        ),
         (["export", "x"], "no folder given for the tables; name one with -o DIR"),
         (["live"], "no interface given; name one with -i (ip link lists them, any stands for all)"),
         (["decode", "ShareFetsh", "1", "request"], 'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)'),

@@ -51,7 +51,7 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
 
 
 def forgot_what_it_holds(now: Situation) -> Argument | None:
-    """A partition is forgotten while records of it are acquired: they stay locked until the lock runs out."""
+    """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the lock runs out."""
     step = now.step
     for partition in step.forgotten:
         count = now.session.in_flight.unacknowledged(partition, step)
@@ -133,7 +133,7 @@ ROWS: Final = (
     Rule(
         number=47,
         code="UNRELEASED_ON_FORGET",
-        text="A partition is forgotten while the member still holds records of it; they stay locked.",
+        text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody else gets them.",
         advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same request.",
         source="Kafka: SharePartitionManager.releaseSession",
         blame=(),
