@@ -14,10 +14,8 @@ from typing import Any, Final
 import msgspec
 
 _ENCODER = msgspec.json.Encoder()
-#: In UTF-8: DEL and the controls C1; marks, embeddings and isolates of direction, separators of lines, and other invisible characters.
-_UNPRINTABLE: Final = re.compile(
-    rb"\x7f|\xc2[\x80-\x9f\xad]|\xd8\x9c|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xf3\xa0[\x80-\x87].", re.DOTALL
-)
+#: What may have to be escaped: all but ASCII, and DEL.
+_FOREIGN: Final = re.compile("[^\0-~]")
 
 
 def json_lines(objects: Sequence[Any]) -> bytes:
@@ -34,4 +32,10 @@ def escaped(encoded: bytes) -> bytes:
     """JSON with nothing in it that is not to be seen."""
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
-    return _UNPRINTABLE.sub(lambda found: json.dumps(found[0].decode()).strip('"').replace("\x7f", "\\u007f").encode(), encoded)
+    text = encoded.decode()
+    return encoded if text.replace("\n", "").isprintable() else _FOREIGN.sub(_shown, text).encode()
+
+
+def _shown(found: re.Match[str]) -> str:
+    letter = found[0]
+    return letter if letter.isprintable() else "\\u007f" if letter == "\x7f" else json.dumps(letter)[1:-1]

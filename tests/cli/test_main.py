@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from kshark.cli import COMMANDS
 from tests.cli.command import Run
-from tests.shared import ROOT
+from tests.shared import CAPTURES, ROOT
 
 
 def test_help_lists_every_command(kshark: Run) -> None:
@@ -159,3 +160,32 @@ def test_records_without_payload_are_sizes_in_the_tables(kshark: Run, tmp_path: 
     assert {record["key"] for record in records} == {record["value"] for record in records} == {None}
     assert max(record["value_size"] or 0 for record in records) > 500
     assert {header["value"] for record in records for header in record["headers"] or ()} == {None}
+
+
+def test_the_first_example_of_decode_works(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = re.search(r"echo '([0-9a-f ]+)' \| kshark decode ShareAcknowledge 1 request", kshark("decode", "--help").out)
+    assert digits is not None
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(digits[1].encode())))
+    done = kshark("decode", "ShareAcknowledge", "1", "request")
+    assert (done.code, done.err) == (0, "")
+    assert done.json == [{"group_id": "g", "member_id": "m", "share_session_epoch": 5, "topics": []}]
+
+
+def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Path) -> None:
+    data = (CAPTURES / "adv-epochs.pcap").read_bytes()
+    at, cut = 24, 0
+    for number in range(1, 211):
+        at += 16 + int.from_bytes(data[at + 8 : at + 12], "little")
+        cut = at if number == 209 else cut
+    (tmp_path / "1.pcap").write_bytes(data[:cut])
+    (tmp_path / "2.pcap").write_bytes(data[:24] + data[cut:])
+    asked = ("check", tmp_path / "1.pcap", tmp_path / "2.pcap", "--select", "TWO_COUNTERS")
+    step = next(line for line in kshark(*asked).lines if "kshark explain" in line)
+    assert step.endswith(f"packets 200 204 207 212 213 215 · {tmp_path}/1.pcap: frames 200 204 207 · {tmp_path}/2.pcap: frames 3 4 6")
+    finding = kshark(*asked, "-T", "json").json[0]
+    assert finding["witness"][1]["places"] == [
+        {"packet": 207, "file": f"{tmp_path}/1.pcap", "frame": 207},
+        {"packet": 212, "file": f"{tmp_path}/2.pcap", "frame": 3},
+    ]
+    alone = kshark("check", CAPTURES / "adv-epochs.pcap", "--select", "TWO_COUNTERS", "-T", "json").json[0]
+    assert all("places" not in witness for witness in alone["witness"])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kshark
 from kshark.conditions.fields import COMMON, Fields
 from kshark.errors import UsageError
 from kshark.output.fields import fields_lines
+from kshark.output.jsonlines import json_lines, pretty
 from tests.output.messages import REGISTRY, Message, request, response, unreadable
 from tests.shared import CAPTURES
 
@@ -132,3 +136,37 @@ def test_columns_of_attributes_are_what_each_message_gives_by_itself() -> None:
     together = fields_lines(readers)(messages)
 
     assert together.splitlines() == [line.rpartition("\t")[0] for line in one_by_one(messages).splitlines()]
+
+
+#: What turns, hides or obeys, and what a reader is shown instead.
+ODD = {
+    "\x1b[2J": "\\x1b[2J",
+    "\x7f": "\\x7f",
+    "\x9b1m": "\\x9b1m",
+    "a\u202eb": "a\\u202eb",
+    "\u2066x": "\\u2066x",
+    "\u200f": "\\u200f",
+    "a\nb": "a\\nb",
+}
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_fields_and_json_show_nothing_that_a_terminal_obeys(text: str) -> None:
+    asked = request("ShareFetch", 1, group_id=text, member_id="größe 大")
+    asked.client_id = text
+    assert value("kafka.group_id", asked) == value("kafka.client_id", asked) == ODD[text]
+    assert value("kafka.member_id", asked) == "größe 大"
+    line = json_lines([asked]).decode()
+    assert line[:-1].isprintable()
+    assert json.loads(line)["body"]["group_id"] == text
+    assert json.loads(line)["body"]["member_id"] == "größe 大"
+    assert json.loads(pretty({"a": text})) == {"a": text}
+    structure = value("kafka.topics", request("ShareFetch", 1, topics=[{"topic_id": TOPIC}]))
+    assert structure.isprintable()
+
+
+@given(st.text())
+def test_whatever_a_text_holds_json_keeps_it_and_shows_it_safely(text: str) -> None:
+    (line,) = json_lines([{"a": text}]).decode().splitlines()
+    assert json.loads(line) == {"a": text}
+    assert line.isprintable()

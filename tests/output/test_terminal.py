@@ -97,3 +97,14 @@ def test_a_terminal_may_be_too_narrow_for_anything() -> None:
 
 def test_markup_in_cells_is_text() -> None:
     assert plain(table([Column("a")], [["[red]x[/red]"]], None)[1]) == "[red]x[/red]"
+
+
+def test_columns_for_which_there_is_no_room_are_named() -> None:
+    columns = (Column("group"), Column("broker", drop=2), Column("lasted", right=True, drop=1), Column("nothing", drop=1))
+    rows: list[list[Cell]] = [["g", "127.0.0.1:20092", "483 ms", ""]]
+    assert [plain(line) for line in table(columns, rows, 24)] == [
+        "group  broker",
+        "g      127.0.0.1:20092",
+        "no room for lasted: a wider terminal, or a pipe, has all columns",
+    ]
+    assert len(table(columns, rows, None)) == len(table(columns, rows, 80)) == 2
