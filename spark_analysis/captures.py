@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import Audit, Observed, in_packet_order
+from kshark.capture import open_captures
+from kshark.capture.numbering import place
 from kshark.errors import UnreadableInput
-from kshark.face import pages
 from kshark.model import Finding, Message
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
-from kshark.pipeline import Options
+from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from spark_analysis.check import Checked
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Sizes, are_shared_out, tasks_for
+from spark_analysis.plan import Sizes, are_shared_out, located, tasks_for
 from spark_analysis.rows import results
 from spark_analysis.session import cores_of
 
@@ -48,19 +50,24 @@ def _whole(files: Sequence[str], options: Options, coverage: bool) -> Checked:
     registry = Registry(options.dissectors)
     audit, names, notes = Audit(registry, coverage=coverage), TopicNames(registry), Notes()
     found: list[Finding] = []
-    for page in pages(files, options):
+    captures = open_captures(files)
+    for page in Engine(options).pages(captures):
         notes.add(page)
         found += audit.page(page)
         for event in page:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 names.learn(event)
     found += audit.close()
+    if len(files) > 1:
+        place(found, captures.numbering.locate)
     return _checked(found, names.known, notes, audit.observed)
 
 
 def _joined(capture: Analysed) -> Checked:
     """A capture that many tasks have read."""
-    _, parts, found = capture
+    plan, parts, found = capture
+    if len(plan.files) > 1:
+        place(found.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
     checked = _checked(found.findings, parts.names, parts.notes, capture.observed)
     checked.giant = capture.giant
     return checked

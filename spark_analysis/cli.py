@@ -11,6 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, add_secrets, close_to
 from kshark.cli.tls import add_tls_keys, said_of_keys
@@ -174,6 +176,9 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     spark = _session(args)
     with shown(spark):
         found = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
+    as_named = {absolute(file): file for files in captures for file in files}
+    for witness in (one for each in found if not isinstance(each, UnreadableInput) for finding in each.findings for one in finding.witness):
+        witness.places = witness.places and [structs.replace(place, file=as_named[place.file]) for place in witness.places]
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 

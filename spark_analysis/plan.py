@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,3 +100,13 @@ def _extents(spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes
             wrong.append((file, each))
     exact = results(spark, wrong, lambda one: walked(*one), len(wrong))
     return extents | {file: each for (file, _), each in zip(wrong, exact, strict=True)}
+
+
+def located(ranges: Sequence[Range], names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
+    """The file that a packet is in, and its number there; files whose times overlap are one range, and do not tell."""
+    at = bisect_left(ranges, packet, key=lambda range: range.begin.packet) - 1
+    if at < 0 or len(ranges[at].files) > 1:
+        return None
+    range_ = ranges[at]
+    before = 0 if range_.since is None else range_.since.packets
+    return names[range_.files[0]], before + packet - range_.begin.packet

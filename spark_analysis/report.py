@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 from argparse import Namespace
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -20,7 +19,6 @@ import pyarrow as pa
 from kshark.analysis import Listed, ListedSession, sessions_of
 from kshark.capture import Captures
 from kshark.capture.paths import absolute
-from kshark.capture.ranges import Range
 from kshark.cli.apis import registry
 from kshark.cli.check import selection
 from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
@@ -35,7 +33,7 @@ from kshark.report.summing import Origin
 from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
 from spark_analysis.export import grouped
 from spark_analysis.large import Analysed, analysed
-from spark_analysis.plan import Plan, Sizes, are_shared_out
+from spark_analysis.plan import Plan, Sizes, are_shared_out, located
 from spark_analysis.rows import Batches, batch_of, collected, read_all, results
 from spark_analysis.session import cores_of
 
@@ -147,19 +145,9 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     rows.page(event for _, event in parts.common if isinstance(event, Opened))
     findings = [*filter(selection(args), found.findings)]
     topics = {topic_id: name for topic_id, name in parts.names.items() if topic_id in {finding.topic_id for finding in findings}}
-    locate = partial(_locate, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
+    locate = partial(located, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
     part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed)
     return part._replace(collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made]))
-
-
-def _locate(ranges: Sequence[Range], names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
-    """The file that a packet is in, and its number there; files whose times overlap are one range, and do not tell."""
-    at = bisect_left(ranges, packet, key=lambda range: range.begin.packet) - 1
-    if at < 0 or len(ranges[at].files) > 1:
-        return None
-    range_ = ranges[at]
-    before = 0 if range_.since is None else range_.since.packets
-    return names[range_.files[0]], before + packet - range_.begin.packet
 
 
 def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:

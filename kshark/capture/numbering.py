@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kshark.limits import NUMBERING_RUNS
+from kshark.model import Finding, Place
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
+
+#: File and number in it, by packet number; None where that is not known.
+Locate = Callable[[int], tuple[str, int] | None]
 
 
 class Numbering:
@@ -46,3 +50,10 @@ class Numbering:
         if at < 0:
             return None
         return self.names[self._file[at]], self._frame[at] + number - self._number[at]
+
+
+def place(findings: Iterable[Finding], locate: Locate) -> None:
+    """Tells each finding's witnesses which of several files their packets are in."""
+    for witness in (one for finding in findings for one in finding.witness):
+        packets = [packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None]
+        witness.places = [Place(packet, *found) for packet in packets if (found := locate(packet)) is not None]

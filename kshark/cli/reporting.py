@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshark.analysis import Observed, Told, in_packet_order
+from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
-from kshark.cli.source import Locate
 from kshark.model import Event, Finding
 from kshark.output.findings import Tally
 from kshark.output.parquet_findings import FindingRows

@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kshark.capture.captures import Captures, expand
 from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
+from kshark.capture.numbering import Locate, place
 from kshark.capture.paths import told
 from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
@@ -21,7 +22,7 @@ from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.errors import UnreadableInput
-from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Place, Weird
+from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
 _REDRAW_S: Final = 0.2
-
-#: File and number in it, by packet number.
-Locate = Callable[[int], tuple[str, int] | None]
 
 
 class Source:
@@ -63,11 +61,8 @@ class Source:
 
     def place(self, findings: Iterable[Finding]) -> None:
         """Of several files: which of them each finding's witnesses are in."""
-        if (locate := self.locate) is None:
-            return
-        for witness in (one for finding in findings for one in finding.witness):
-            packets = [packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None]
-            witness.places = [Place(packet, *place) for packet in packets if (place := locate(packet)) is not None]
+        if self.locate is not None:
+            place(findings, self.locate)
 
     @property
     def is_pipe(self) -> bool:
