@@ -121,7 +121,7 @@ def test_the_verdict_is_never_a_bare_zero() -> None:
     assert closing(tally, seen, 18, 19) == [
         "EPOCH_SKIP_AHEAD 9",
         "0 violations in 1,204 sessions, 9 unknown (hidden_traffic 9), 0 notes (48,210 exchanges, 1 gap)",
-        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 12:03:07.412 to 12:04:08.412 (1 min 1 s)",
+        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 2026-11-21 12:03:07.412 to 12:04:08.412 UTC (1 min 1 s)",
     ]
 
 
