@@ -154,6 +154,8 @@ class OffsetRanges(Generic[Value]):
 
     def drop(self, first: int, last: int) -> None:
         """Nothing is known of the offsets between two any more."""
+        if not self._lasts or first > self._lasts[-1] or last < self._firsts[0]:
+            return
         low, high = self._cut(first, last)
         del self._firsts[low:high], self._lasts[low:high], self._values[low:high]
 

@@ -15,6 +15,11 @@ from kshark.analysis.sessions.steps import Step
 
 #: Behind so many records counting begins anew: what was long ago says nothing of today.
 _WINDOW: Final = 1_000
+#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what is acknowledged.
+_MANY: Final = 10
+_REQUESTS: Final = 3
+_STORM: Final = 0.75
+_OFTEN: Final = 0.25
 
 
 class Rate(Struct, eq=False):
@@ -29,6 +34,19 @@ class Rate(Struct, eq=False):
     @property
     def total(self) -> int:
         return self.accepted + self.released + self.rejected
+
+    @property
+    def is_release_storm(self) -> bool:
+        """Whether most records are given back, to come again."""
+        return self._is_large(self.released, _STORM)
+
+    @property
+    def is_rejecting(self) -> bool:
+        """Whether many records are given up."""
+        return self._is_large(self.rejected, _OFTEN)
+
+    def _is_large(self, count: int, least: float) -> bool:
+        return count >= _MANY and self.requests >= _REQUESTS and count >= least * self.total
 
 
 class Rates:

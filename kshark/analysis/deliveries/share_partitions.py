@@ -14,6 +14,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.coordinator.state_steps import StateStep
+from kshark.analysis.deliveries.fast_path import is_plain
 from kshark.analysis.deliveries.given_up import given_up
 from kshark.analysis.deliveries.lacking import lacking
 from kshark.analysis.deliveries.rates import Rates
@@ -206,7 +207,8 @@ class Deliveries:
             self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
                 asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
-            self._rules.judge(asked, said)
+            if self._exact or not is_plain(asked):
+                self._rules.judge(asked, said)
             before = asked.stored
             if before is not None and (asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)):
                 self._persisted(asked, before, said)

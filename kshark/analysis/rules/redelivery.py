@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.deliveries.rates import Rate
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Persisted
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.machines import IN_FLIGHT
@@ -20,11 +21,6 @@ from kshark.analysis.sessions.session_state import Unbroken
 from kshark.analysis.sessions.steps import Step
 
 _INVALID_RECORD_STATE: Final = 121
-#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what is acknowledged.
-_MANY: Final = 10
-_REQUESTS: Final = 3
-_STORM: Final = 0.75
-_OFTEN: Final = 0.25
 
 
 # -- taken, for another delivery
@@ -235,18 +231,16 @@ def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argume
 
 def mostly_released(now: Acknowledging) -> Argument | None:
     """Most records are given back, to come again."""
-    return None if now.rate is None else _share(now, now.rate.released, _STORM, "released")
+    return _often(now, now.rate, now.rate.released, "released") if now.rate is not None and now.rate.is_release_storm else None
 
 
 def often_rejected(now: Acknowledging) -> Argument | None:
     """Many records are given up."""
-    return None if now.rate is None else _share(now, now.rate.rejected, _OFTEN, "rejected")
+    return _often(now, now.rate, now.rate.rejected, "rejected") if now.rate is not None and now.rate.is_rejecting else None
 
 
-def _share(now: Acknowledging, count: int, least: float, how: str) -> Argument | None:
-    rate, step = now.rate, now.step
-    if rate is None or count < _MANY or rate.requests < _REQUESTS or count < least * rate.total:
-        return None
+def _often(now: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
+    step = now.step
     text = (
         f"{step.here} ({step.packets}): of the {rate.total} records of the topic that the member acknowledged since "
         f"{rate.by.here} ({rate.by.packets}), {count} were {how}"
