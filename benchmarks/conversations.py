@@ -90,7 +90,7 @@ def _api_versions(shape: Shape) -> tuple[Frame, Frame]:
     known = ((PRODUCE, shape.produce), (FETCH, shape.fetch), (API_VERSIONS, shape.api_versions))
     response = {"error_code": 0, "api_keys": [{"api_key": key, "min_version": 0, "max_version": most} for key, most in known]}
     version = shape.api_versions
-    return _frame(API_VERSIONS, version, "request", request), _frame(API_VERSIONS, version, "response", response)
+    return frame(API_VERSIONS, version, "request", request), frame(API_VERSIONS, version, "response", response)
 
 
 def _produce(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
@@ -101,7 +101,7 @@ def _produce(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
         request = {"acks": -1, "timeout_ms": 30_000, "topic_data": [{"name": "orders", "partition_data": partitions}]}
         answers = [{"index": n, "error_code": 0, "base_offset": 1_000} for n in range(len(batches))]
         response = {"responses": [{"name": "orders", "partition_responses": answers}]}
-        yield _frame(PRODUCE, shape.produce, "request", request, batches), _frame(PRODUCE, shape.produce, "response", response)
+        yield frame(PRODUCE, shape.produce, "request", request, batches), frame(PRODUCE, shape.produce, "response", response)
 
 
 def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
@@ -118,7 +118,7 @@ def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
             for n, batch in enumerate(batches)
         ]
         response = {"responses": [{"topic": "orders", "partitions": rows}]}
-        yield _frame(FETCH, shape.fetch, "request", request), _frame(FETCH, shape.fetch, "response", response, batches)
+        yield frame(FETCH, shape.fetch, "request", request), frame(FETCH, shape.fetch, "response", response, batches)
 
 
 def _batches(contents: Contents, shape: Shape) -> list[bytes]:
@@ -129,7 +129,8 @@ def _batches(contents: Contents, shape: Shape) -> list[bytes]:
     ]
 
 
-def _frame(key: int, version: int, kind: Any, body: dict[str, Any], batches: list[bytes] | None = None) -> Frame:
+def frame(key: int, version: int, kind: Any, body: dict[str, Any], batches: list[bytes] | None = None) -> Frame:
+    """A message with its length in front; `batches` are looked for in it."""
     registry = Registry()
     api = registry.api(key)
     assert api is not None

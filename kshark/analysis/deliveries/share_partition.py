@@ -101,6 +101,8 @@ class SharePartition:
         self._number = 0
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
         self._stale_ns = 0
+        #: Whose they are; who is none of these has nothing to let go of. Members go later than their locks.
+        self._holders: set[str | None] = set()
 
     def meets(self, step: Step, broker: Broker) -> None:
         """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
@@ -249,6 +251,8 @@ class SharePartition:
         `uncounted`: the broker takes the delivery back, too; None: nobody knows.
         """
         self.time(packet, time_ns)
+        if member_id not in self._holders:
+            return
         for one in self._locked(member_id):
             mine = [record for record in one.value if record.is_held_by(member_id)]
             if not mine:
@@ -335,6 +339,7 @@ class SharePartition:
         self.worn, self.window = Worn(), Window()
         self._stale_ns = max((late_ns for late_ns, *_ in self._locks), default=self._stale_ns)
         self._locks.clear()
+        self._holders.clear()
 
     # -- time
 
@@ -354,10 +359,13 @@ class SharePartition:
     def _lock(self, hold: Hold, first: int, last: int) -> None:
         self._number += 1
         heappush(self._locks, (hold.late_ns, self._number, first, last, hold))
+        self._holders.add(hold.step.member_id)
         if len(self._locks) > 64 and len(self._locks) > 2 * len(self.records) + 64:
             live = {id(record.hold) for one in self.records for record in one.value if record.stage is ACQUIRED}
             self._locks = [entry for entry in self._locks if id(entry[4]) in live]
             heapify(self._locks)
+        if len(self._holders) > 2 * len(self._locks) + 64:
+            self._holders = {entry[4].step.member_id for entry in self._locks}
 
     def _locked(self, member_id: str | None) -> Iterator[Piece]:
         """What is known of the offsets that the member may hold, each once."""
