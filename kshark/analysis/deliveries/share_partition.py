@@ -101,7 +101,7 @@ class SharePartition:
         self._number = 0
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
         self._stale_ns = 0
-        #: Whose they are; who is none of these has nothing to let go of. Members go later than their locks.
+        #: Whose they are, and of some that are gone whose they were.
         self._holders: set[str | None] = set()
 
     def meets(self, step: Step, broker: Broker) -> None:
@@ -243,6 +243,10 @@ class SharePartition:
             return may
         return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
 
+    def is_moved_by(self, member_id: str | None, time_ns: int) -> bool:
+        """Whether the end of the member's session may change anything: it has had a lock here, or one of anybody's is out by then."""
+        return member_id in self._holders or (bool(self._locks) and self._locks[0][0] < time_ns)
+
     def let_go(
         self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
     ) -> None:
@@ -251,8 +255,6 @@ class SharePartition:
         `uncounted`: the broker takes the delivery back, too; None: nobody knows.
         """
         self.time(packet, time_ns)
-        if member_id not in self._holders:
-            return
         for one in self._locked(member_id):
             mine = [record for record in one.value if record.is_held_by(member_id)]
             if not mine:

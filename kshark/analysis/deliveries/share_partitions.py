@@ -7,7 +7,7 @@ the answer that hands them out. Who acquires in between is told apart by the pac
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -137,11 +137,7 @@ class Deliveries:
 
     def _over(self, step: Step, session: SessionState) -> None:
         """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
-        held = session.in_flight.closed
-        uncounted = all_say(session.releases, "release_uncounts")
-        for one in self._led(step.group_id, session.broker):
-            certain = held is not None and one.partition in held
-            one.let_go(step.member_id, step.end, step.end_ns, certain=certain, uncounted=uncounted, by=step)
+        self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), session.in_flight.closed, step)
 
     def ended(self, connection: Connection, session: SessionState, group_id: str | None, member_id: str | None) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
@@ -153,10 +149,26 @@ class Deliveries:
         if end is None or dies is False or (opening is not None and opening.connection is not connection):
             return
         held = session.in_flight.partitions if dies and opening is not None and _is_alone(session, connection) else None
+        self._let_go(session, (group_id, member_id), (end.packet, end.time_ns), held, None)
+
+    def _let_go(
+        self,
+        session: SessionState,
+        of: tuple[str | None, str | None],
+        at: tuple[int, int],
+        held: Container[Partition] | None,
+        by: Step | None,
+    ) -> None:
+        """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows.
+
+        Many members times many partitions: asked first is whether it can matter.
+        """
+        (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
         uncounted = all_say(session.releases, "release_uncounts")
-        for one in self._led(group_id, session.broker):
-            certain = held is not None and one.partition in held
-            one.let_go(member_id, end.packet, end.time_ns, certain=certain, uncounted=uncounted)
+        for one in self._groups.get(group_id, {}).values():
+            if one.leader is broker and one.is_moved_by(member_id, time_ns):
+                certain = held is not None and one.partition in held
+                one.let_go(member_id, packet, time_ns, certain=certain, uncounted=uncounted, by=by)
 
     # -- what a share coordinator is told
 
