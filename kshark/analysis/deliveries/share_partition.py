@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
+from kshark.analysis.deliveries.locks import Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored
 from kshark.analysis.deliveries.window import Window
@@ -96,13 +96,7 @@ class SharePartition:
         self._is_fresh = False
         self._begun_at = 0
         self._tell = tell
-        #: Acquisitions by the time at which their lock is out at the latest: the heap's entries are told apart by a number.
-        self._locks: list[tuple[int, int, int, int, Hold]] = []
-        self._number = 0
-        #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
-        self._stale_ns = 0
-        #: Whose they are, and of some that are gone whose they were.
-        self._holders: set[str | None] = set()
+        self.locks: Final = Locks()
 
     def meets(self, step: Step, broker: Broker) -> None:
         """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
@@ -182,7 +176,7 @@ class SharePartition:
             if count > self.highest:
                 self.highest = count
             self.records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
-            self._lock(hold, first, last)
+            self.locks.add(hold, first, last, self.records)
             if self._is_fresh and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
@@ -219,7 +213,7 @@ class SharePartition:
             for piece in self.records.over(run.first, run.last):
                 for one in piece.value:
                     if one.hold is not None and one.hold.renewal is step:
-                        self._lock(one.hold, piece.first, piece.last)
+                        self.locks.add(one.hold, piece.first, piece.last, self.records)
         elif changed and kind == RELEASE:
             for piece in self.records.over(run.first, run.last):
                 self.worn.give_back(*piece)
@@ -242,10 +236,6 @@ class SharePartition:
         if newer or not certain or all(one.stage in TERMINAL for one in may):
             return may
         return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
-
-    def is_moved_by(self, member_id: str | None, time_ns: int) -> bool:
-        """Whether the end of the member's session may change anything: it has had a lock here, or one of anybody's is out by then."""
-        return member_id in self._holders or (bool(self._locks) and self._locks[0][0] < time_ns)
 
     def let_go(
         self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
@@ -317,7 +307,7 @@ class SharePartition:
             if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
                 how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
             now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-            if time_ns <= self._stale_ns or any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
+            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
                 self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
                 continue
             self.records.put(piece.first, piece.last, (now,))
@@ -339,16 +329,13 @@ class SharePartition:
         self.earlier = self.earlier or (self.records, why)
         self.records = OffsetRanges()
         self.worn, self.window = Worn(), Window()
-        self._stale_ns = max((late_ns for late_ns, *_ in self._locks), default=self._stale_ns)
-        self._locks.clear()
-        self._holders.clear()
+        self.locks.clear()
 
     # -- time
 
     def time(self, packet: int, now_ns: int) -> None:
         """Locks that are out for certain by that time are."""
-        while self._locks and self._locks[0][0] < now_ns:
-            late_ns, _, first, last, hold = heappop(self._locks)
+        for first, last, hold in self.locks.out(now_ns):
             for one in self.records.over(first, last):
                 held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
@@ -356,23 +343,12 @@ class SharePartition:
                 back = [after for record in held for after in self._given_back(record, "lock_timeout", None)]
                 self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
                 self.worn.give_back(one.first, one.last, back)
-                self._say(packet, late_ns, "lock_timeout", hold.step, one.first, one.last)
-
-    def _lock(self, hold: Hold, first: int, last: int) -> None:
-        self._number += 1
-        heappush(self._locks, (hold.late_ns, self._number, first, last, hold))
-        self._holders.add(hold.step.member_id)
-        if len(self._locks) > 64 and len(self._locks) > 2 * len(self.records) + 64:
-            live = {id(record.hold) for one in self.records for record in one.value if record.stage is ACQUIRED}
-            self._locks = [entry for entry in self._locks if id(entry[4]) in live]
-            heapify(self._locks)
-        if len(self._holders) > 2 * len(self._locks) + 64:
-            self._holders = {entry[4].step.member_id for entry in self._locks}
+                self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
 
     def _locked(self, member_id: str | None) -> Iterator[Piece]:
         """What is known of the offsets that the member may hold, each once."""
         done = -1
-        for first, last in sorted({(first, last) for _, _, first, last, hold in self._locks if hold.step.member_id == member_id}):
+        for first, last in self.locks.of(member_id):
             yield from self.records.over(max(first, done + 1), last)
             done = max(done, last)
 

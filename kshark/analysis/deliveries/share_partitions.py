@@ -161,12 +161,12 @@ class Deliveries:
     ) -> None:
         """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows.
 
-        Many members times many partitions: asked first is whether it can matter.
+        Members times partitions are many: whether it can matter is asked first.
         """
         (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
         uncounted = all_say(session.releases, "release_uncounts")
         for one in self._groups.get(group_id, {}).values():
-            if one.leader is broker and one.is_moved_by(member_id, time_ns):
+            if one.leader is broker and one.locks.concern(member_id, time_ns):
                 certain = held is not None and one.partition in held
                 one.let_go(member_id, packet, time_ns, certain=certain, uncounted=uncounted, by=by)
 
