@@ -117,6 +117,8 @@ SHARE_PARTITIONS: Final = 10_000
 IN_FLIGHT_RANGES: Final = 10_000
 #: Spans of offsets that are told of one records field; of further ones nothing is known.
 RECORD_SPANS: Final = 64
+#: Of all share partitions together, ranges that are done with; each keeps its part.
+DONE_RANGES: Final = 100_000
 #: Members and topics of which what they do again and again is counted.
 RATIONED: Final = 10_000
 #: Findings about records that wait for what the capture shows later.

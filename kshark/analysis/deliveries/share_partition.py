@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from kshark import limits
@@ -60,8 +61,8 @@ class Change(NamedTuple):
 class SharePartition:
     """`acquire`, `acknowledge`, `let_go`, `lose_sight` move it; `over` tells what records may be in.
 
-    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the start offset: all below
-    is done; None where it is not known. `end` is the next offset to acquire, `highest` the highest delivery count seen.
+    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the start offset, below
+    which all is done (None: not known), `end` the next offset to acquire, `highest` the highest delivery count seen.
     """
 
     def __init__(self, step: Step, partition: Partition, leader: Broker, tell: Callable[[Change], object] | None = None) -> None:
@@ -78,12 +79,14 @@ class SharePartition:
         self.doubt: tuple[int, str] = 0, "beginning_not_seen"
         #: What was known of them before all began anew, and why it did; None once more records were acquired.
         self.earlier: tuple[OffsetRanges[May], str] | None = None
-        #: The last packet by which the leader said that something is wrong with the partition, or what contradicts all that is known:
-        #: it may have begun anew since.
+        #: The last packet by whose word, or against all that is known, the partition may have begun anew since.
         self.shaken = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
         self.persistence = Persistence()
+        #: How many ranges are remembered that are done with, and the highest offset of those that were forgotten.
+        self.room = limits.IN_FLIGHT_RANGES
+        self.forgotten = -1
         #: What requests acknowledge whose answer has not come, and the last requests whose acknowledgements were refused.
         self.open: list[Sequence[Run]] = []
         self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
@@ -93,8 +96,7 @@ class SharePartition:
         self.worn = Worn()
         self.window = Window()
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
-        self._is_fresh = False
-        self._begun_at = 0
+        self._is_fresh, self._begun_at = False, 0
         self._tell = tell
         self.locks: Final = Locks()
 
@@ -141,7 +143,7 @@ class SharePartition:
         return piece._replace(value=tuple(told))
 
     def _lives_on(self, record: Record) -> bool:
-        """Whether a record that may have been archived when it was given back was not, as others were delivered more often."""
+        """Whether a record that may have been archived was not, as others were delivered more often."""
         return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < self.highest
 
     def _given_back(self, record: Record, how: str, by: Step | None, *, uncounted: bool | None = False) -> list[Record]:
@@ -184,7 +186,7 @@ class SharePartition:
             if first < self.window.low or last > self.window.last:
                 self.window.acquire(step, first, last)
             self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
-        self.records.keep(limits.IN_FLIGHT_RANGES)
+        self._forget()
 
     def miss(self, fetch: Step) -> None:
         """A fetch may have acquired records and handed out none: those that were seen first need not be the first."""
@@ -196,7 +198,7 @@ class SharePartition:
         self.time(step.end, step.end_ns)
         taken = [run for run in runs if run.type in AFTER and self._acknowledge(step, run, certain)]
         self._advance()
-        self.records.keep(limits.IN_FLIGHT_RANGES)  # of what is done with a little, for acknowledgements that come twice
+        self._forget()
         for run in taken if certain else ():
             self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
@@ -300,7 +302,7 @@ class SharePartition:
                     if agreeing[0].by is None or agreeing[0].how == "session_released":
                         self._say(packet, time_ns, agreeing[0].how, may[0].by, piece.first, piece.last)
                 continue
-            if all(one.stage in TERMINAL for one in may):
+            if _is_done(piece):
                 continue  # a broker that read the state anew may still write what it knew before
             held = may[0]
             how = "stored"  # somebody else acquired them, and the capture lacks that
@@ -324,6 +326,14 @@ class SharePartition:
         self.start = self.stored = None
         self.persistence = Persistence()
         self.doubt = packet, why
+
+    def _forget(self) -> None:
+        """Of what is done with a little is kept, for acknowledgements that come twice."""
+        count = len(self.records)
+        if count > self.room:
+            done = sum(1 for _ in takewhile(_is_done, islice(self.records, count - self.room)))
+            many = max(done, count - limits.IN_FLIGHT_RANGES)
+            self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
     def _begin_anew(self, why: str) -> None:
         self.earlier = self.earlier or (self.records, why)
@@ -361,13 +371,17 @@ class SharePartition:
         """
         while self.start is not None:
             found = self.records.range_at(self.start)
-            if found is None or found.value[0].stage not in TERMINAL or not all(one.stage in TERMINAL for one in found.value):
+            if found is None or not _is_done(found):
                 return
             self.start = found.last + 1
 
     def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
         if self._tell is not None:
             self._tell(Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step))
+
+
+def _is_done(piece: Piece) -> bool:
+    return all(one.stage in TERMINAL for one in piece.value)
 
 
 def _renewed(hold: Hold, step: Step) -> Hold:

@@ -214,7 +214,7 @@ class Deliveries:
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             asked.error = answer.acknowledged.get(partition.partition)
             if asked.error in EXPLAINED:
-                asked.is_all_seen = _is_all_seen(step, session, partition)
+                asked.is_all_seen = partition.forgotten < asked.extent[0] and _is_all_seen(step, session, partition)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
             self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
@@ -349,6 +349,7 @@ class Deliveries:
                 self._forget(*self._partitions.popitem(last=False)[0])
         else:
             self._partitions.move_to_end(key)
+        found.room = min(limits.DONE_RANGES // len(self._partitions), limits.IN_FLIGHT_RANGES)
         found.meets(step, broker)
         return found
 

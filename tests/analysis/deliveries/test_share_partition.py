@@ -231,3 +231,24 @@ def test_batches_by_type() -> None:
     assert runs((0, 3, [1])) == [(0, 3, 1)]
     assert runs((0, 4, [1, 1, 2, 3, 3])) == [(0, 1, 1), (2, 2, 2), (3, 4, 3)]
     assert runs((3, 1, [1]), (0, 3, [1, 2]), (0, 1, [])) == []
+
+
+def test_what_is_done_with_is_forgotten_first() -> None:
+    told = Told()
+    told.partition.room = 2
+    for n in range(5):
+        told.acquires(10 + 10 * n, 10 * n, 10 * n + 9)
+    assert (len(told.partition.records), told.partition.forgotten) == (5, -1)
+    for n in range(4):
+        told.acknowledges(100 + n, (10 * n, 10 * n + 9, ACCEPT))
+    assert [first for first, _, _ in told.at(110)] == [30, 40]
+    assert told.partition.forgotten == 29
+
+
+def test_who_never_held_records_has_nothing_to_let_go_of() -> None:
+    told = Told()
+    told.acquires(10, 0, 9)
+    locks = told.partition.locks
+    assert locks.concern("a", 0)
+    assert not locks.concern("b", 20 * MS)
+    assert locks.concern("b", 10_000 * MS)
