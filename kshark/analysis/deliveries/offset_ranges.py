@@ -159,6 +159,11 @@ class OffsetRanges(Generic[Value]):
         low, high = self._cut(first, last)
         del self._firsts[low:high], self._lasts[low:high], self._values[low:high]
 
+    def keep(self, most: int) -> None:
+        """Lets go of the lowest ranges, where there are more than that."""
+        if (many := len(self._firsts) - most) > 0:
+            self.forget(many)
+
     def forget(self, many: int) -> int:
         """Lets go of so many of the lowest ranges, one at least; the highest offset in them."""
         highest = self._lasts[many - 1]

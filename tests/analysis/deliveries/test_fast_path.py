@@ -1,4 +1,4 @@
-"""The fast path of acknowledgements: which of them no rule looks at. That it changes no finding: tests/analysis/sessions/test_fast_path.py."""
+"""The fast path of acknowledgements: which of them no rule looks at. That findings stay the same: tests/analysis/sessions."""
 
 from __future__ import annotations
 

@@ -57,6 +57,7 @@ def test_ends_of_what_is_known() -> None:
     ranges.put(5, 9, "a")
     ranges.put(20, 29, "b")
     assert (ranges.first, ranges.last, len(ranges)) == (5, 29, 2)
+    ranges.keep(2)
     assert ranges.forget(1) == 9
     (left,) = ranges
     assert (left, left.size) == (Ranged(20, 29, "b"), 10)
