@@ -38,15 +38,12 @@ class Rate(Struct, eq=False):
     @property
     def is_release_storm(self) -> bool:
         """Whether most records are given back, to come again."""
-        return self._is_large(self.released, _STORM)
+        return self.released >= _MANY and self.requests >= _REQUESTS and self.released >= _STORM * self.total
 
     @property
     def is_rejecting(self) -> bool:
         """Whether many records are given up."""
-        return self._is_large(self.rejected, _OFTEN)
-
-    def _is_large(self, count: int, least: float) -> bool:
-        return count >= _MANY and self.requests >= _REQUESTS and count >= least * self.total
+        return self.rejected >= _MANY and self.requests >= _REQUESTS and self.rejected >= _OFTEN * self.total
 
 
 class Rates:
