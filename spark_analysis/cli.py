@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from kshark.cli.ending import ended
-from kshark.cli.parser import Parser, add_format, add_secrets, close_to
+from kshark.cli.parser import Parser, add_format, add_restrictions, add_secrets, close_to
+from kshark.cli.shown import add_filter
 from kshark.cli.tls import add_tls_keys, said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from spark_analysis.class_archive import java_options
@@ -101,6 +102,8 @@ def _parser(command: str) -> Parser:
 
     if command == "report":
         parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced")
+        add_restrictions(parser)
+        add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
     add_format(parser, "text", "json")
     add_selection(parser)
     if command == "check":
@@ -213,16 +216,18 @@ def _report(args: Namespace) -> int:
     from kshark.cli.report import Writing, usable
     from kshark.output.manifest import whole_captures
     from kshark.tables.captures import capture_names
+    from spark_analysis.report import is_restricted, parts_of_captures, parts_of_tables
 
     args.dissectors = []
-    target, folder = usable(args), _tables(args)
+    target, folder, restricted = usable(args), _tables(args), is_restricted(args)
     if folder is not None:
+        if restricted:
+            raise UsageError(f"{folder} is a folder of tables; -Y, --since, --until and -d are for captures")
         captures = {one.name: [file.file for file in one.files] for one in whole_captures(folder).captures}
     else:
         files = _captures(args)
         captures = dict(zip(capture_names(files), files, strict=True))
     spark = _session(args)
-    from spark_analysis.report import parts_of_captures, parts_of_tables
     from spark_analysis.tables import exported
 
     writing = Writing(target, args)

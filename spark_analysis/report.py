@@ -1,6 +1,7 @@
 """Parts of a report, one a capture, made by tasks: from the capture's packets, or from its rows in the tables.
 
-Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the driver adds it up.
+Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the driver adds it up; where
+a part of it is asked for, one task reads it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kshark.analysis import Listed, ListedSession, sessions_of
-from kshark.capture import Captures
 from kshark.capture.paths import absolute
 from kshark.cli.apis import registry
 from kshark.cli.check import selection
+from kshark.cli.parser import ports
+from kshark.cli.period import Period
 from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
+from kshark.cli.shown import display_filter, filtered
+from kshark.cli.source import Locate, Source
 from kshark.facts import Fact, Question
 from kshark.model import Event, Opened
 from kshark.output.parquet_findings import FindingRows
-from kshark.pipeline import Engine, Options
+from kshark.pipeline import Options
 from kshark.registry import Registry
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
@@ -49,6 +53,8 @@ PARTS: Final = "capture string, part binary"
 _TOLD_BY: Final = ("exchanges", "flows", "weirds")
 #: The order of events, as kshark.tables.events.place_of has it.
 _TIME: Final = ("packet", "phase", "flow_packet", "place")
+#: What workers have to know of a command line.
+_ASKED: Final = ("select", "ignore", "format", "display_filter", "dissectors", "since", "until", "decode_as", "tls_keys")
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
@@ -56,7 +62,8 @@ def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]]
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
     cores = cores_of(spark)
-    large = dict(compress(places.items(), are_shared_out([*places.values()], cores, sizes)))
+    shared_out = [] if is_restricted(args) else are_shared_out([*places.values()], cores, sizes)
+    large = dict(compress(places.items(), shared_out))
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
     known, options = asked(args), replace(OPTIONS, tls_keys=args.tls_keys)
     made = results(
@@ -95,7 +102,13 @@ def _in_time(tables: Tables) -> DataFrame:
 
 def asked(args: Namespace) -> Namespace:
     """What workers have to know of a command line."""
-    return Namespace(select=args.select, ignore=args.ignore, format=args.format, display_filter=None, dissectors=[])
+    return Namespace(**{name: getattr(args, name) for name in _ASKED})
+
+
+def is_restricted(args: Namespace) -> bool:
+    """Whether a part of the captures is asked for, or ports are named. Raises UsageError and FilterError for what cannot be."""
+    Period(args.since, args.until)
+    return bool(args.since or args.until or ports(args) or display_filter(args))
 
 
 # -- in a task
@@ -103,11 +116,17 @@ def asked(args: Namespace) -> Namespace:
 
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
     """`places` is where a worker finds the files, whatever its folder."""
-    reporting, captures = Reporting(name, args), Captures(places)
-    for page in Engine(options).pages(captures):
+    source = Source(places, args, filtered(options, args), printing=False)
+    reporting = Reporting(name, args, source.shows, source.tells)
+    for page in source:
         reporting.page(page)
-    captures.numbering.names = files
-    return reporting.close(files, captures.numbering.locate if len(files) > 1 else None)
+    return reporting.close(files, source.locate and partial(_renamed, source.locate, dict(zip(places, files, strict=True))))
+
+
+def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
+    """The file as it was named, and the packet's number there."""
+    found = locate(packet)
+    return found and (names[found[0]], found[1])
 
 
 class _Share:

@@ -66,15 +66,20 @@ def add_captures(parser: Parser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd, a folder, - for standard input")
     parser.add_argument("-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it")
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    add_restrictions(parser)
+    add_tls_keys(parser)
+    add_dissectors(parser)
+    parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
+
+
+def add_restrictions(parser: Parser) -> None:
+    """The period that is read, and ports that are Kafka."""
     parser.add_argument("--since", metavar="TIME", help="leave out packets before: +10s from the start, 14:03:07, 2026-11-21T14:03:07Z")
     parser.add_argument("--until", metavar="TIME", help="leave out packets from this time on")
     parser.add_argument(
         "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka, whatever it looks like"
     )
-    add_tls_keys(parser)
-    add_dissectors(parser)
-    parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
-    parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
 
 
 def add_jobs(parser: Parser) -> None:

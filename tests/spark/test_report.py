@@ -79,11 +79,34 @@ def test_a_capture_in_which_nothing_happened_is_named(spark: Any, capsys: pytest
     assert by_spark(capsys, captures / "three", "tables") == expected
 
 
+def test_a_part_of_captures_is_reported_as_by_one_process(spark: Any, capsys: pytest.CaptureFixture[str], captures: Path) -> None:
+    packets = incident()
+    rotated = [str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))]
+    for words in (
+        ["adv-epochs.pcap", "share-restart.pcap", "--each", "--since", "+2s", "--until", "+20s", "-d", "tcp.port==9092,kafka"],
+        [*rotated, "-Y", "kafka.api == ShareFetch && kafka.error_code > 0"],
+    ):
+        assert by_spark(capsys, captures / "two", *words) == made(capsys, kshark.cli.main, captures / "one", *words)
+
+
+def test_a_part_of_tables_cannot_be_reported(capsys: pytest.CaptureFixture[str], captures: Path) -> None:
+    assert kshark.cli.main(["export", "adv-epochs.pcap", "-o", "tables"]) == 0
+    capsys.readouterr()
+    for words in (["--since", "+1s"], ["-Y", "kafka.api == Fetch"], ["-d", "tcp.port==9092,kafka"]):
+        assert spark_analysis.cli.main(["report", "tables", "-o", "out", *words]) == 2
+        assert "are for captures" in capsys.readouterr().err
+
+
 def test_bad_usage_is_one_sentence_and_leaves_the_earlier_report(
     capsys: pytest.CaptureFixture[str], captures: Path, tmp_path: Path
 ) -> None:
     made(capsys, kshark.cli.main, captures / "out", "adv-epochs.pcap")
-    for words in (["adv-epochs.pcap"], ["absent.pcap", "-o", "out"], ["adv-epochs.pcap", "-o", "out", "--select", "EPOCH_SKIP"]):
+    for words in (
+        ["adv-epochs.pcap"],
+        ["absent.pcap", "-o", "out"],
+        ["adv-epochs.pcap", "-o", "out", "--select", "EPOCH_SKIP"],
+        ["adv-epochs.pcap", "-o", "out", "-Y", "kafka.ap == 1"],
+    ):
         assert spark_analysis.cli.main(["report", *words]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert (captures / "out/report.html").exists()
