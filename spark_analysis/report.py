@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kshark.analysis import Listed, ListedSession, sessions_of
+from kshark.capture.numbering import Locate
 from kshark.capture.paths import absolute
 from kshark.cli.apis import registry
 from kshark.cli.check import selection
@@ -25,7 +26,7 @@ from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
 from kshark.cli.shown import display_filter, filtered
-from kshark.cli.source import Locate, Source
+from kshark.cli.source import Source
 from kshark.facts import Fact, Question
 from kshark.model import Event, Opened
 from kshark.output.parquet_findings import FindingRows

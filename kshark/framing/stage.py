@@ -35,7 +35,13 @@ class Framing:
     """
 
     def __init__(
-        self, witness: Witness, kafka_ports: frozenset[int] = frozenset(), tls_keys: bytes = b"", *, exact: bool = False, asking: bool = False
+        self,
+        witness: Witness,
+        kafka_ports: frozenset[int] = frozenset(),
+        tls_keys: bytes = b"",
+        *,
+        exact: bool = False,
+        asking: bool = False,
     ) -> None:
         self._witness = witness
         self._ports = kafka_ports
