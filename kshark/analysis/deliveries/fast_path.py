@@ -2,7 +2,8 @@
 
 No rule has anything to say of them: none was done with before (58), nor had by another member (88), nor handed out again between the
 request and its answer (60); none is passed over (61), nor is one that was no record (62); the answer says what became of them (63), and
-the member neither gives back nor rejects too many (69). The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests hold the two together).
+the member neither gives back nor rejects too many (69). The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests
+hold the two together).
 """
 
 from __future__ import annotations

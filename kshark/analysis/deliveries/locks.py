@@ -12,6 +12,7 @@ from kshark.analysis.machines.in_flight import ACQUIRED
 
 #: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
 _STALE: Final = 64
+_NEVER: Final = 1 << 63
 
 
 class Locks:
@@ -21,6 +22,8 @@ class Locks:
         #: A heap; its entries are told apart by a number.
         self._entries: list[tuple[int, int, int, int, Hold]] = []
         self._number = 0
+        #: When the first of them is out: asked of every request, without a call.
+        self.first_ns = _NEVER
         #: Whose they are, and of some that are gone whose they were.
         self._members: set[str | None] = set()
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
@@ -35,17 +38,20 @@ class Locks:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
             self._entries = [entry for entry in self._entries if id(entry[4]) in live]
             heapify(self._entries)
+        self.first_ns = self._entries[0][0] if self._entries else _NEVER
         if len(self._members) > 2 * len(self._entries) + _STALE:
             self._members = {entry[4].step.member_id for entry in self._entries}
 
     def out(self, now_ns: int) -> Iterator[tuple[int, int, Hold]]:
         """First and last offset, and the acquisition, of each that is out for certain by that time."""
-        while self._entries and self._entries[0][0] < now_ns:
-            yield heappop(self._entries)[2:]
+        while self.first_ns < now_ns:
+            *_, first, last, hold = heappop(self._entries)
+            self.first_ns = self._entries[0][0] if self._entries else _NEVER
+            yield first, last, hold
 
     def concern(self, member_id: str | None, now_ns: int) -> bool:
         """Whether the member may have any, or one of anybody's is out by that time."""
-        return member_id in self._members or (bool(self._entries) and self._entries[0][0] < now_ns)
+        return member_id in self._members or self.first_ns < now_ns
 
     def of(self, member_id: str | None) -> list[tuple[int, int]]:
         """First and last offsets, in their order, of those that the member has, or had."""
@@ -54,4 +60,5 @@ class Locks:
     def clear(self) -> None:
         self.forgotten_ns = max((entry[0] for entry in self._entries), default=self.forgotten_ns)
         self._entries.clear()
+        self.first_ns = _NEVER
         self._members.clear()

@@ -345,7 +345,7 @@ class SharePartition:
 
     def time(self, packet: int, now_ns: int) -> None:
         """Locks that are out for certain by that time are."""
-        for first, last, hold in self.locks.out(now_ns):
+        for first, last, hold in self.locks.out(now_ns) if self.locks.first_ns < now_ns else ():
             for one in self.records.over(first, last):
                 held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
