@@ -144,6 +144,8 @@ TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000
 #: Places looked at in one search for the next message boundary.
 BOUNDARY_PLACES: Final = 4_096
+#: Pieces of one direction that are looked at again with each one that comes; more are, when they have become a quarter more.
+SEARCHED_PIECES: Final = 64
 #: Bytes of one direction searched for the next message boundary; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20
 #: Connections that are over and remembered, 2 kB each, so that no late segment and no copy opens new ones; and those of one pair.

@@ -99,7 +99,7 @@ def judge(
         _settle(conversation, side, witness)
     elif _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
-    elif conversation.size > limits.RECOGNITION_BYTES:
+    elif any(stream.is_dear for stream in conversation.streams):
         _look_again(conversation, tell)
 
 

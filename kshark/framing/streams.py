@@ -104,6 +104,11 @@ class Stream:
         """Whether the bytes here follow the stream's first byte without a gap."""
         return self.flow.begun[self.side] and not self.lost
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether a look at all that is here costs too much for one with each piece that comes."""
+        return self.size > limits.RECOGNITION_BYTES or len(self.data) > limits.SEARCHED_PIECES
+
     def joined(self) -> bytes:
         if len(self.data) > 1:
             return b"".join(self.data)
@@ -268,7 +273,7 @@ class Stream:
             self._skip_bytes(old, tell)
             found = found and found._replace(at=found.at - old, end=found.end - old)
         self.awaited = 0 if found is None else found.end
-        more = self.size + (self.size >> 2) if self.size > limits.RECOGNITION_BYTES else 0
+        more = self.size + (self.size >> 2) if self.is_dear else 0
         self.try_at = min(more, self.awaited) if self.awaited > self.size else more
 
     def open_ids(self, other: Stream) -> list[int]:
