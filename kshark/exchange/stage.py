@@ -275,8 +275,13 @@ class ExchangeStage:
         return waiting.popleft(), None
 
     def _unmatched(self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
-        code = "ACKS0_ANSWERED" if correlation_id in connection.one_way else "RESPONSE_UNMATCHED"
-        message = self._without_header(connection, "response", [code], size, packets, last, last_ns)
+        """An answer to no request that is here; one to a request from before the capture is nothing odd."""
+        codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
+        if correlation_id in connection.one_way:
+            codes = ["ACKS0_ANSWERED"]
+        elif _may_be_older(connection, correlation_id):
+            codes = UNSET
+        message = self._without_header(connection, "response", codes, size, packets, last, last_ns)
         message.correlation_id = correlation_id
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
         return message
@@ -343,6 +348,12 @@ def _named(asked: Message) -> str:
     """`Metadata with correlation id 7 in packet 12`."""
     name = asked.api if isinstance(asked.api, str) else f"a request of API {asked.api_key}"
     return f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
+
+
+def _may_be_older(connection: Connection, correlation_id: int) -> bool:
+    """Whether the request may have been sent before the first that is here: clients count their requests up."""
+    begun = connection.flow.begun[connection.flow.client_side or 0]
+    return not begun and (not connection.open or correlation_id < connection.open[0].correlation_id)
 
 
 def _without_answer(connection: Connection, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from kshark.output.spans import DIM, PLAIN, VALUE, Line, plain
+from kshark.output.spans import DIM, PLAIN, VALUE, Line, folded, plain
 
 Cell = Line | str
 
@@ -43,7 +43,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int 
     out = [_row([row[at] for at in widths], [columns[at] for at in widths], list(widths.values()), indent) for row in (titles, *lines)]
     missing = ", ".join(columns[at].title for at in kept if at not in widths)
     if missing:
-        out.append([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)])
+        out += folded([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)], width, indent + 2)
     return out
 
 

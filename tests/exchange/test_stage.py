@@ -119,6 +119,17 @@ def test_an_answer_without_request_is_an_orphan() -> None:
     assert talk.exchanges()[-1] == ("orphan", None, 99)
 
 
+def test_an_answer_to_a_request_from_before_the_capture_is_nothing_odd() -> None:
+    """The capture begins with packet 5: who counts up from 7 has asked for 6 before."""
+    talk = Talk()
+    talk.tcp.client(metadata(6))
+    talk.tcp.client(metadata(7) + metadata(8) + metadata(9))
+    talk.tcp.broker(answer(6) + answer(7) + answer(99) + answer(8))
+    told = talk.messages(lost=(1, 2, 3, 4))
+    odd = {message.correlation_id: "RESPONSE_UNMATCHED" in codes(message) for message in told if message.kind == "response"}
+    assert odd == {6: False, 7: False, 99: True, 8: False}
+
+
 def test_an_answer_lost_by_the_sniffer_leaves_its_request_unanswered() -> None:
     talk = Talk()
     talk.tcp.client(metadata(1) + metadata(2) + metadata(3))
