@@ -244,7 +244,7 @@ def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mappi
 def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
     """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was found about."""
     chosen = _chosen(args)
-    rules = [rule.number for rule in RULES if rule.number is not None and chosen(rule.code)]
+    rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
     if args.format == "json":
         summary = tally.summary(observed, rules)
         if name is not None:
