@@ -54,6 +54,8 @@ class Connection:
     client: str
     broker: str
     open: deque[Open] = field(default_factory=deque)
+    #: No open request has a higher correlation id.
+    highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
     one_way: list[int] = field(default_factory=list)
     #: SASL tokens without header follow (SaslHandshake v0); how many of the client's are not answered yet.
@@ -79,8 +81,9 @@ class Connection:
 
 def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
     """The connection in that state."""
+    highest = max((request[5] for request in at.open), default=-1 << 31)
     known = Connection(
-        flow, at.client, at.broker, deque(), at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
+        flow, at.client, at.broker, deque(), highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
         at.offered, at.authenticated,
     )  # fmt: skip
     for packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner in at.open:

@@ -167,9 +167,10 @@ class ExchangeStage:
             return message
         waiting = connection.open
         if waiting:
-            self._look_behind(connection, message)
+            self._look_behind(connection, message, correlation_id)
         else:
             connection.answers_lost = False
+            connection.highest = correlation_id
         waiting.append(Open(message, decoder, correlation_id, owner_of(body) if decoder.owner else None))
         return message
 
@@ -190,13 +191,15 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: Connection, message: Message) -> None:
+    def _look_behind(self, connection: Connection, message: Message, correlation_id: int) -> None:
         """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
         waiting = connection.open
-        for request in waiting:
-            if request.correlation_id == message.correlation_id:
-                _mark(message, "CORRELATION_ID_REUSED", _named(request.message))
-                break
+        if correlation_id > connection.highest:
+            connection.highest = correlation_id  # the usual: clients count up
+        else:
+            same = next((request for request in waiting if request.correlation_id == correlation_id), None)
+            if same is not None:
+                _mark(message, "CORRELATION_ID_REUSED", _named(same.message))
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.popleft()
             self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
@@ -262,6 +265,8 @@ class ExchangeStage:
     def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is weird."""
         waiting = connection.open
+        if correlation_id > connection.highest:
+            return None, None
         place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         if place is None:
             return None, None

@@ -102,6 +102,17 @@ def test_an_id_that_is_still_open_is_used_again() -> None:
     assert talk.exchanges() == [("answered", 5, 5), ("answered", 5, 5)]
 
 
+def test_an_id_below_others_that_are_open_is_known_again() -> None:
+    talk = Talk()
+    talk.tcp.client(metadata(5) + metadata(9) + metadata(7) + metadata(7) + metadata(5))
+    assert [codes(message) for message in talk.messages()] == [[], [], [], ["CORRELATION_ID_REUSED"], ["CORRELATION_ID_REUSED"]]
+    talk.tcp.broker(answer(9) + answer(5) + answer(10))
+    assert talk.exchanges() == [
+        ("answered", 9, 9), ("answered", 5, 5), ("orphan", None, 10),
+        ("unanswered", 7, None), ("unanswered", 7, None), ("unanswered", 5, None),
+    ]  # fmt: skip
+
+
 def test_an_answer_out_of_its_order_is_named_and_matched() -> None:
     talk = Talk()
     talk.tcp.client(metadata(1) + metadata(2))
