@@ -22,13 +22,14 @@ import pytest
 
 from benchmarks.conversations import OLD_VERSIONS, converse
 from benchmarks.repeating import continued
-from benchmarks.wire import Wire
+from benchmarks.wire import Connection, Wire
 from kshark.cli import main
+from tests.exchange.test_stage import metadata
 from tests.shared import CAPTURES
 
 MARGIN: Final = 1.1
 #: Two lengths of the same traffic: what the longer one costs more, its additional messages cost; the start cancels out.
-SIZES: Final = {"share RPCs": (200_000, 800_000), "record batches": (300_000, 1_500_000)}
+SIZES: Final = {"share RPCs": (200_000, 800_000), "record batches": (300_000, 1_500_000), "pipelined requests": (40_000, 160_000)}
 
 
 class Counts(NamedTuple):
@@ -42,6 +43,7 @@ class Counts(NamedTuple):
 TRAFFIC: Final[dict[str, Callable[[Wire, int], None]]] = {
     "share RPCs": lambda wire, size: continued(CAPTURES / "share-java-explicit.pcap", wire, size),
     "record batches": lambda wire, size: converse(wire, replace(OLD_VERSIONS, pool=20), size),
+    "pipelined requests": lambda wire, size: pipelined(wire, size),
 }
 WAYS: Final = {
     "json": ("read", "-T", "json"),
@@ -60,6 +62,7 @@ ALLOWED: Final = {
     ("record batches", "no records"): Counts(7.1, 34.4, 148.0),
     ("record batches", "fields"): Counts(5.5, 23.0, 98.3),
     ("record batches", "tables"): Counts(12.8, 58.6, 255.8),
+    ("pipelined requests", "fields"): Counts(4.7, 17.9, 79.2),
 }
 
 
@@ -90,6 +93,16 @@ def capture(traffic: str, size: int) -> Path:
     with path.open("wb") as out:
         TRAFFIC[traffic](Wire(out), size)
     return path
+
+
+def pipelined(wire: Wire, size: int) -> None:
+    """None of them is answered: what is open may not be gone through with each that comes."""
+    connection, number = Connection(wire, "10.0.0.1:50000", "10.0.0.9:9092"), 0
+    connection.open()
+    while wire.written < size:
+        connection.piece(0, metadata(number))
+        number += 1
+    wire.flush()
 
 
 @cache
