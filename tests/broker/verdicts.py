@@ -13,8 +13,8 @@ import kshark
 from kshark.model import Finding
 
 #: May be said of any request that goes on after a refusal (rule 38); and walkers fetch whatever was assigned to them, group or no group,
-#: do not forget what they acknowledged by mistake, overtake their own fetches, now and then pass over a record as if it were a gap, and open
-#: sessions as fast as they like.
+#: do not forget what they acknowledged by mistake, overtake their own fetches, now and then pass over a record as if it were a gap, and
+#: open sessions as fast as they like.
 ALLOWED = (
     "NO_RECOVERY",
     "FETCH_OVERTAKEN",
