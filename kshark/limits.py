@@ -144,7 +144,7 @@ TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000
 #: Places looked at in one search for the next message boundary.
 BOUNDARY_PLACES: Final = 4_096
-#: Pieces of one direction that are looked at again with each one that comes; more are, when they have become a quarter more.
+#: Pieces of one direction that are looked at again with each one that comes; more only when they have become a good part more.
 SEARCHED_PIECES: Final = 64
 #: Bytes of one direction searched for the next message boundary; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20

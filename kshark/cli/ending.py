@@ -9,11 +9,9 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from traceback import extract_tb
 from typing import Final
 
 from kshark.errors import Error, UsageError
-from kshark.output.units import safe
 
 #: Python's own traceback is printed where this is set in the environment.
 _TRACEBACK: Final = "KSHARK_TRACEBACK"
@@ -41,6 +39,8 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         if told is None and os.environ.get(_TRACEBACK):
             raise
         sentence = told or _of_system(error) or _fault(error)
+    from kshark.output.units import safe  # with all of datetime: only who has to say something needs it
+
     print(f"{program}: {safe(sentence)}", file=sys.stderr)
     return 2
 
@@ -54,6 +54,8 @@ def _of_system(error: Exception) -> str | None:
 
 def _fault(error: Exception) -> str:
     """kshark itself is wrong: where, for whoever mends it."""
+    from traceback import extract_tb  # 2 ms, and it is needed by nobody, we hope
+
     frames = extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
     told = " ".join(str(error).split())

@@ -265,9 +265,8 @@ class ExchangeStage:
     def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is weird."""
         waiting = connection.open
-        if correlation_id > connection.highest:
-            return None, None
-        place = next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
+        may_be_here = enumerate(waiting) if correlation_id <= connection.highest else ()
+        place = next((at for at, request in may_be_here if request.correlation_id == correlation_id), None)
         if place is None:
             return None, None
         request = waiting[place]

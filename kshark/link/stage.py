@@ -120,7 +120,7 @@ class Link:
 
     def _others(self, batch: PacketBatch, others: Others) -> None:
         """Counts them by protocol."""
-        for protocol in np.unique(others.protocol).tolist():
+        for protocol in np.flatnonzero(np.bincount(others.protocol)).tolist():
             rows = others.row[others.protocol == protocol]
             first, last = int(rows.min()), int(rows.max())
             kind = Other("UDP") if protocol == UDP else other_protocol(protocol)

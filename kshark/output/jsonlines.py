@@ -6,7 +6,6 @@ values stay the same.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -38,4 +37,7 @@ def escaped(encoded: bytes) -> bytes:
 
 def _shown(found: re.Match[str]) -> str:
     letter = found[0]
-    return letter if letter.isprintable() else "\\u007f" if letter == "\x7f" else json.dumps(letter)[1:-1]
+    if letter.isprintable():
+        return letter
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
