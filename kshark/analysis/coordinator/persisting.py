@@ -42,7 +42,10 @@ _UNSTORED: Final = 16
 
 
 class Persistence:
-    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements."""
+    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements.
+
+    `rest` says that no acknowledgements wait for an answer: of what was written before, none that come later will be about.
+    """
 
     __slots__ = ("_orderly", "_unstored", "_writes")
 
@@ -56,10 +59,13 @@ class Persistence:
         """A Write was accepted; `is_awaited`: acknowledgements have no answer yet."""
         if is_awaited:
             self._writes.append((write, stored))
-        else:
-            self._writes.clear()
-        for one in self._unstored:
-            one.meets(write, stored)
+        if self._unstored:
+            for one in self._unstored:
+                one.meets(write, stored)
+            self._unstored = deque((one for one in self._unstored if len(one.left) > 0), _UNSTORED)
+
+    def rest(self) -> None:
+        self._writes.clear()
 
     def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
         """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say of that."""

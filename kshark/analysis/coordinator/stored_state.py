@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateBatch, StateStep
-from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateStep
+from kshark.analysis.coordinator.stored_batches import StoredBatches
 from kshark.analysis.machines.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
 from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 
 #: A leader epoch of requests that know none; it is compared with nothing.
 NO_EPOCH: Final = -1
-
-
-class Kept(NamedTuple):
-    """What is stored of a range of offsets, and who told."""
-
-    delivery_count: int
-    state: int
-    by: StateStep
-
-
-#: Where batches overlap the one with the higher rank stays: delivery count and state. Kafka: PersisterStateBatchCombiner.
-rank_of: Final[Callable[[Kept], tuple[int, int]]] = itemgetter(0, 1)
-#: It, made in C; see offset_ranges.
-_kept: Final[Callable[[tuple[int, int, StateStep]], Kept]] = partial(tuple.__new__, Kept)
 
 
 @dataclass(slots=True, eq=False)
@@ -57,9 +40,7 @@ class StoredState:
     leader_epoch: int | None = None
     start_offset: int | None = None
     complete_count: int | None = None
-    batches: OffsetRanges[Kept] = field(default_factory=OffsetRanges)
-    #: The highest offset of all that was stored.
-    highest: int = -1
+    batches: StoredBatches = field(default_factory=StoredBatches)
     #: What told the state epoch, the leader epoch and the start offset.
     state_epoch_by: StateStep | None = None
     leader_epoch_by: StateStep | None = None
@@ -121,7 +102,7 @@ class StoredState:
             self._know(step.given, by=step)
 
     def _clear(self, *, exists: bool) -> None:
-        self.exists, self.doubt, self.write, self.highest = exists, None, None, -1
+        self.exists, self.doubt, self.write = exists, None, None
         self.state_epoch = self.leader_epoch = self.start_offset = self.complete_count = None
         self.state_epoch_by = self.leader_epoch_by = self.start_offset_by = None
         self.batches.clear()
@@ -147,7 +128,7 @@ class StoredState:
             leader_epoch, by = asked, step
         self.leader_epoch, self.leader_epoch_by = leader_epoch, by
         self.read_epoch = max(self.read_epoch, asked)
-        self._combine(given.batches, step)
+        self.batches.add(given.batches, step)
 
     def _add(self, step: StateStep) -> None:
         """A Write was accepted."""
@@ -160,16 +141,9 @@ class StoredState:
             self.state_epoch, self.state_epoch_by = step.state_epoch, step
             self.leader_epoch, self.leader_epoch_by = step.leader_epoch, step
         self.complete_count = step.complete_count
-        self._combine(step.batches, step)
+        self.batches.add(step.batches, step, step.start_offset)
         if step.start_offset is not None and step.start_offset >= 0:
             self.start_offset, self.start_offset_by = step.start_offset, step
-            self.batches.drop(0, step.start_offset - 1)
-
-    def _combine(self, batches: Iterable[StateBatch], by: StateStep) -> None:
-        for first, last, state, delivery_count in batches:
-            self.batches.improve(first, last, _kept((delivery_count, state, by)), rank_of)
-            if last > self.highest:
-                self.highest = last
 
     def _remember(self, step: StateStep) -> None:
         flow = step.call.connection.flow.id

@@ -57,12 +57,14 @@ class OffsetRanges(Generic[Value]):
         found = bisect_left(self._lasts, offset)
         return self._values[found] if found < len(self._firsts) and self._firsts[found] <= offset else None
 
-    def range_at(self, offset: int) -> Ranged[Value] | None:
-        """The whole range that an offset lies in."""
-        found = bisect_left(self._lasts, offset)
-        if found == len(self._firsts) or self._firsts[found] > offset:
-            return None
-        return _ranged((self._firsts[found], self._lasts[found], self._values[found]))
+    def passed(self, offset: int, test: Callable[[Value], bool]) -> int:
+        """The first offset from this one on that has no value, or one that does not pass."""
+        firsts, lasts, values = self._firsts, self._lasts, self._values
+        at, count = bisect_left(lasts, offset), len(lasts)
+        while at < count and firsts[at] <= offset and test(values[at]):
+            offset = lasts[at] + 1
+            at += 1
+        return offset
 
     def range_from(self, offset: int) -> Ranged[Value] | None:
         """The whole range that an offset lies in, or else the next one."""
@@ -133,9 +135,13 @@ class OffsetRanges(Generic[Value]):
 
         How many offsets had one, and whether any has another now. Of one and the same value ranges behind each other get the same.
         """
-        low, high = self._cut(first, last)
         firsts, lasts, values = self._firsts, self._lasts, self._values
         size, changed = 0, False
+        low = bisect_left(lasts, first)
+        if low < len(lasts) and firsts[low] == first and lasts[low] == last:
+            high = low + 1  # the usual: one range, as it was put there
+        else:
+            low, high = self._cut(first, last)
         before: Any = firsts  # which is no value
         value: Value | None = None
         for at in range(high - 1, low - 1, -1):

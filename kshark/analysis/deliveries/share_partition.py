@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
@@ -43,6 +44,7 @@ _LONGEST_NS: Final = 3_600_000_000_000
 _TIMER_NS: Final = 100_000_000
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
+_stage: Final = attrgetter("stage")
 
 
 class Change(NamedTuple):
@@ -302,7 +304,7 @@ class SharePartition:
                     if agreeing[0].by is None or agreeing[0].how == "session_released":
                         self._say(packet, time_ns, agreeing[0].how, may[0].by, piece.first, piece.last)
                 continue
-            if _is_done(piece):
+            if _is_done(may):
                 continue  # a broker that read the state anew may still write what it knew before
             held = may[0]
             how = "stored"  # somebody else acquired them, and the capture lacks that
@@ -331,8 +333,8 @@ class SharePartition:
         """Of what is done with a little is kept, for acknowledgements that come twice."""
         count = len(self.records)
         if count > self.room:
-            done = sum(1 for _ in takewhile(_is_done, islice(self.records, count - self.room)))
-            many = max(done, count - limits.IN_FLIGHT_RANGES)
+            done = takewhile(_is_done, (one.value for one in islice(self.records, count - self.room)))
+            many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
             self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
     def _begin_anew(self, why: str) -> None:
@@ -369,19 +371,16 @@ class SharePartition:
 
         A broker's stays behind where retention moved it past records that are still held, until those are given back: seen on 4.3.1.
         """
-        while self.start is not None:
-            found = self.records.range_at(self.start)
-            if found is None or not _is_done(found):
-                return
-            self.start = found.last + 1
+        if self.start is not None:
+            self.start = self.records.passed(self.start, _is_done)
 
     def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
         if self._tell is not None:
             self._tell(Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step))
 
 
-def _is_done(piece: Piece) -> bool:
-    return all(one.stage in TERMINAL for one in piece.value)
+def _is_done(may: May) -> bool:
+    return TERMINAL.issuperset(map(_stage, may))
 
 
 def _renewed(hold: Hold, step: Step) -> Hold:

@@ -232,6 +232,8 @@ class Deliveries:
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
         elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
             partition.acknowledge(step, asked.runs, certain=False)
+        if not partition.open:
+            partition.persistence.rest()
 
     def _persisted(self, asked: Acknowledging, before: StateStep, said: list[Verdict]) -> None:
         """What was stored meets what is answered; rules look at it unless it is just what was said."""

@@ -10,7 +10,8 @@ from typing import Final
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.coordinator.state_steps import INVALID, StateBatch, StateStep
-from kshark.analysis.coordinator.stored_state import Kept, Storing, rank_of
+from kshark.analysis.coordinator.stored_batches import Kept, rank_of
+from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import STORED
@@ -105,7 +106,7 @@ def counts_more_than_there_are(now: Storing) -> Argument | None:
     step, stored = now.step, now.stored
     if stored.doubt is not None or step.complete_count is None or step.start_offset is None:
         return None
-    highest = max((stored.highest, *(batch.last for batch in step.batches)))
+    highest = max((stored.batches.highest, *(batch.last for batch in step.batches)))
     window = max(highest - step.start_offset + 1, 0)
     if step.complete_count <= max(window, LONGEST_WINDOW):
         return None
@@ -163,7 +164,7 @@ def _lost(now: Storing) -> Ranged[Kept] | None:
     if not step.is_read or given is None:
         return None
     told = _ranges(given)
-    for one in now.stored.batches.over(max(given.start_offset or 0, 0), now.stored.highest):
+    for one in now.stored.batches.over(max(given.start_offset or 0, 0), now.stored.batches.highest):
         older = any(other.value < rank_of(one.value) for other in told.over(one.first, one.last))
         if (older or told.gaps(one.first, one.last)) and one.value.by.call.end < step.packet:
             return one

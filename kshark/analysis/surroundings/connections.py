@@ -62,15 +62,15 @@ class Connection:
     orphans: int = 0
     #: Share sessions that use it, in the order in which they came.
     users: dict[User, None] = field(default_factory=dict)
+    #: The client's address without its port.
+    host: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.host = self.flow.client.rpartition(":")[0]
 
     @property
     def client(self) -> str:
         return self.flow.client
-
-    @property
-    def host(self) -> str:
-        """The client's address without its port."""
-        return self.flow.client.rpartition(":")[0]
 
     @property
     def software(self) -> str | None:

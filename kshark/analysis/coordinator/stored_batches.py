@@ -1,0 +1,95 @@
+"""The batches that a share coordinator has stored of a share partition, put together as it does (Kafka: PersisterStateBatchCombiner)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from kshark.analysis.coordinator.state_steps import StateBatch, StateStep
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
+
+#: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what they come to.
+_AS_WRITTEN: Final = 32
+#: Offsets are signed 64-bit numbers on the wire.
+_LOWEST: Final = -(1 << 63)
+
+
+class Kept(NamedTuple):
+    """What is stored of a range of offsets, and who told."""
+
+    delivery_count: int
+    state: int
+    by: StateStep
+
+
+#: Where batches overlap the one with the higher rank stays: delivery count and state.
+rank_of: Final[Callable[[Kept], tuple[int, int]]] = itemgetter(0, 1)
+#: It, made in C; see offset_ranges.
+_kept: Final[Callable[[tuple[int, int, StateStep]], Kept]] = partial(tuple.__new__, Kept)
+
+
+class _Written(NamedTuple):
+    """Batches of one exchange, their highest offset, the exchange, and the start offset that it tells (below zero: none)."""
+
+    batches: Sequence[StateBatch]
+    highest: int
+    by: StateStep
+    start: int
+
+
+class StoredBatches:
+    """`add` takes what was written; `over` and iteration tell what that comes to. Its length is what it holds, ranges and batches."""
+
+    __slots__ = ("_batches", "_ranges", "_written", "highest")
+
+    def __init__(self) -> None:
+        self._ranges: OffsetRanges[Kept] = OffsetRanges()
+        self._written: deque[_Written] = deque()
+        self._batches = 0
+        #: The highest offset of all that was stored.
+        self.highest = -1
+
+    def __len__(self) -> int:
+        return len(self._ranges) + self._batches
+
+    def __iter__(self) -> Iterator[Ranged[Kept]]:
+        return iter(self._combined())
+
+    def over(self, first: int, last: int) -> list[Ranged[Kept]]:
+        """What is stored between two offsets, cut off there."""
+        return self._combined().over(first, last)
+
+    def add(self, batches: Sequence[StateBatch], by: StateStep, start: int | None = None) -> None:
+        """They are stored, and nothing below that start offset any more."""
+        if batches:
+            highest = max(batches, key=itemgetter(1))[1]
+            if highest > self.highest:
+                self.highest = highest
+        else:
+            highest = -1
+        low = -1 if start is None else start
+        written = self._written
+        while written and written[0].highest < low:
+            self._batches -= len(written.popleft().batches)
+        written.append(_Written(batches, highest, by, low))
+        self._batches += len(batches)
+        if len(written) > _AS_WRITTEN:
+            self._combined()
+
+    def clear(self) -> None:
+        """Nothing is stored."""
+        self.__init__()  # type: ignore[misc]
+
+    def _combined(self) -> OffsetRanges[Kept]:
+        ranges = self._ranges
+        for batches, _, by, start in self._written:
+            for first, last, state, delivery_count in batches:
+                ranges.improve(first, last, _kept((delivery_count, state, by)), rank_of)
+            if start >= 0:
+                ranges.drop(_LOWEST, start - 1)
+        self._written.clear()
+        self._batches = 0
+        return ranges
