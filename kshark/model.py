@@ -141,6 +141,8 @@ class Flow:
     begun: list[bool] = field(default_factory=lambda: [False, False])
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
     stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    #: Bytes of either side that the capture does not have, as far as their number is known.
+    missing_bytes: list[int] = field(default_factory=lambda: [0, 0])
     #: Of a connection that begins with TLS.
     tls: Tls | None = None
 

@@ -173,6 +173,11 @@ class Connection:
         if segment.payload:
             out.append(skipped(segment, why, self.flow.id))
 
+    def _before(self, lead: int, segment: Segment, out: list[Item]) -> None:
+        """So many numbers before the first byte of which anything was handed on; one alone is a keep-alive's."""
+        if lead > 1 and segment.payload:
+            self._skip(segment._replace(payload=segment.payload[:lead]), "before the first byte that was seen", out)
+
     def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
         """The run that takes the next piece."""
         if here.run is None:
@@ -230,6 +235,8 @@ class Connection:
     def _data(self, here: Direction, segment: Segment, out: list[Item]) -> None:
         assert here.next is not None
         distance = ahead(segment.seq, here.next)
+        if here.place + distance < 0:
+            self._before(-here.place - distance, segment, out)
         if distance + segment.size <= 0:
             if segment.size:
                 self._again(segment)
@@ -291,6 +298,7 @@ class Connection:
         """Bytes are missing up to what packet `behind` shows."""
         flow = self.flow
         flow.gaps += 1
+        flow.missing_bytes[side] += max(size, 0)
         packet, time_ns = max((behind, behind_ns), (here.last_ready, here.last_ready_ns))
         out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None
