@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kshark.transport import Transport
+
     Int64s = NDArray[np.int64]
     UInt8s = NDArray[np.uint8]
 
@@ -81,7 +83,7 @@ class Segments:
     `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
     `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path & 1 the
     side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in `buffer`,
-    `missing` payload bytes that the snap length cut off.
+    `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it, None where nobody has to know.
     """
 
     buffer: bytes
@@ -95,6 +97,7 @@ class Segments:
     offset: Int64s
     length: Int64s
     missing: Int64s
+    window: Int64s | None = None
 
 
 FIN: Final = 1
@@ -145,6 +148,8 @@ class Flow:
     missing_bytes: list[int] = field(default_factory=lambda: [0, 0])
     #: Of a connection that begins with TLS.
     tls: Tls | None = None
+    #: What its packets say of the network, where somebody asked.
+    transport: Transport | None = None
 
     @property
     def client(self) -> str:

@@ -32,7 +32,8 @@ class Options:
     their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
     bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
     consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not
-    masked. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    masked. `transport`: packets are counted for
+    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -43,6 +44,7 @@ class Options:
     embedded: bool = False
     tls_keys: bytes = field(default=b"", repr=False)
     secrets: bool = False
+    transport: bool = False
     exact: bool = False
 
 
@@ -55,7 +57,8 @@ class Front:
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
-        self.framing = Framing(BodyWitness(registry), options.kafka_ports, options.tls_keys, exact=options.exact)
+        witness = BodyWitness(registry)
+        self.framing = Framing(witness, options.kafka_ports, options.tls_keys, measuring=options.transport, exact=options.exact)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The time line of a whole capture: a batch for each item, and one when the capture ends."""

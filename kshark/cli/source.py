@@ -92,7 +92,11 @@ class Source:
         return self._back.names
 
     def __iter__(self) -> Iterator[list[Event]]:
-        return map(self._noted, self._back.pages(self.framed()))
+        return self.pages(self.framed())
+
+    def pages(self, framed: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
+        """The pages of what `framed` gave, for whoever looks at that himself."""
+        return map(self._noted, self._back.pages(framed))
 
     def framed(self) -> Iterator[list[Event]]:
         """The time line before anything is decoded, batch by batch."""

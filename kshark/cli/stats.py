@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
@@ -14,9 +15,11 @@ from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered, only_passing
 from kshark.cli.source import Source, print_notes, sources
+from kshark.flows import FlowCounting
 from kshark.metrics import APIS, ShareCounting, listed
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
+from kshark.output.flows import flow_lines
 from kshark.output.metrics import metric_lines
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
@@ -29,6 +32,7 @@ EXAMPLES = (
     "kshark stats trace.pcap",
     "kshark stats trace.pcap -T json | jq '.share_groups'",
     "kshark stats trace.pcap --since +60s --until +120s",
+    "kshark stats trace.pcap --flows",
     "kshark stats trace.pcap --share",
     "kshark stats trace.pcap --share -T json | jq '.groups[].members[] | select(.trouble)'",
 )
@@ -38,27 +42,36 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_filter(parser, "count only messages that pass, exchanges with one, and their connections")
-    parser.add_argument(
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--flows",
+        action="store_true",
+        help="connections instead: what became of every byte, what was sent again, round trips, and whether it is the network",
+    )
+    parser.add_argument("-V", dest="verbose", action="store_true", help="with --flows: all connections, a row for each direction")
+    shown.add_argument(
         "--share",
         action="store_true",
         help="share groups instead: KIP-932's metrics of each group, member and partition, and who gets nothing",
     )
 
 
-def _options(wanted: Filter | None, share: bool) -> Options:
+def _options(args: Namespace, wanted: Filter | None) -> Options:
     """Bodies of exchanges that are counted, and those that name the clients' software."""
-    if share:
+    if args.share:
         return Options(records=False, bodies=APIS)
+    if args.flows:
+        return Options(records=False, bodies=frozenset(), transport=True)
     return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS})
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     wanted = display_filter(args)
-    for source in sources(args, filtered(_options(wanted, args.share), args)):
+    for source in sources(args, filtered(_options(args, wanted), args)):
         if args.each and args.format == "text":
             sink.text(f"== {source.title}\n")
-        (_share if args.share else _all)(source, args, wanted, sink)
+        (_share if args.share else _flows if args.flows else _all)(source, args, wanted, sink)
         print_notes(source, heading=args.each)
     return 0
 
@@ -94,3 +107,26 @@ def _share(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -
         sink.json([{"file": source.name, **asdict(found)} if args.each else found])
     else:
         sink.lines(metric_lines(found, sink.width))
+
+
+def _flows(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
+    """Connections are told whole, if anything happened on them behind `--since`; with a filter those with an exchange that passes."""
+    counting, chosen = FlowCounting(), set[int]()
+
+    def counted() -> Iterator[list[Event]]:
+        for batch in source.framed():
+            counting.batch(batch)
+            yield batch
+
+    for page in source.pages(counted()):
+        for event in page:
+            if isinstance(event, Exchange) and source.shows(event) and (wanted is None or wanted.takes(event)):
+                counting.exchange(event)
+                chosen.add(event.flow.id)
+    flows, found = counting.close(source.begin_ns, None if wanted is None else chosen)
+    if args.format == "json":
+        named = {"file": source.name} if args.each else {}
+        sink.json([{**named, **asdict(flow)} for flow in flows] if named else flows)
+        sink.json([{**named, "summary": found}])
+    else:
+        sink.lines(flow_lines(flows, found, sink.width, every_side=args.verbose))

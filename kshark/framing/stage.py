@@ -30,8 +30,8 @@ Step = tuple[Happening, int]
 class Framing:
     """From segments to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes say.
 
-    `tls_keys`: the text of a TLS key log. `exact`: every segment is reassembled one by one. `asking`: only some of the capture's
-    connections come here.
+    `tls_keys`: the text of a TLS key log. `measuring`: each flow gets its `transport`. `exact`: every segment is reassembled one by one.
+    `asking`: only some of the capture's connections come here.
     """
 
     def __init__(
@@ -40,12 +40,13 @@ class Framing:
         kafka_ports: frozenset[int] = frozenset(),
         tls_keys: bytes = b"",
         *,
+        measuring: bool = False,
         exact: bool = False,
         asking: bool = False,
     ) -> None:
         self._witness = witness
         self._ports = kafka_ports
-        self._reassembly = Reassembly(exact=exact)
+        self._reassembly = Reassembly(exact=exact, measuring=measuring)
         self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
         self._conversations: dict[int, Conversation] = {}

@@ -62,17 +62,17 @@ TUNNELS: Final = 2
 #: IP and TCP header in one, where IP has no options; addresses and ports as words, in whatever order the bytes are.
 HEADERS_4: Final = np.dtype(
     {
-        "names": ["total", "fragment", "protocol", "source", "target", "ports", "seq", "ack", "data_offset", "flags"],
-        "formats": [">u2", ">u2", "u1", "<u4", "<u4", "<u4", ">u4", ">u4", "u1", "u1"],
-        "offsets": [2, 6, 9, 12, 16, 20, 24, 28, 32, 33],
+        "names": ["total", "fragment", "protocol", "source", "target", "ports", "seq", "ack", "data_offset", "flags", "window"],
+        "formats": [">u2", ">u2", "u1", "<u4", "<u4", "<u4", ">u4", ">u4", "u1", "u1", ">u2"],
+        "offsets": [2, 6, 9, 12, 16, 20, 24, 28, 32, 33, 34],
         "itemsize": 40,
     }
 )
 HEADERS_6: Final = np.dtype(
     {
-        "names": ["total", "protocol", "source", "source_2", "target", "target_2", "ports", "seq", "ack", "data_offset", "flags"],
-        "formats": [">u2", "u1", "<u8", "<u8", "<u8", "<u8", "<u4", ">u4", ">u4", "u1", "u1"],
-        "offsets": [4, 6, 8, 16, 24, 32, 40, 44, 48, 52, 53],
+        "names": ["total", "protocol", "source", "source_2", "target", "target_2", "ports", "seq", "ack", "data_offset", "flags", "window"],
+        "formats": [">u2", "u1", "<u8", "<u8", "<u8", "<u8", "<u4", ">u4", ">u4", "u1", "u1", ">u2"],
+        "offsets": [4, 6, 8, 16, 24, 32, 40, 44, 48, 52, 53, 54],
         "itemsize": 60,
     }
 )
@@ -87,6 +87,7 @@ class Columns:
     seq: Int64s
     ack: Int64s
     flags: Bytes
+    window: Int64s
     offset: Int64s
     length: Int64s
     missing: Int64s
@@ -202,6 +203,7 @@ def _carried(view: Bytes, rows: Rows, version: int) -> tuple[Columns, Others, li
         seq=fields["seq"].astype(np.int64),
         ack=fields["ack"].astype(np.int64),
         flags=np.ascontiguousarray(fields["flags"]),
+        window=fields["window"].astype(np.int64),
         offset=payload,
         length=length,
         missing=stop - payload - length,

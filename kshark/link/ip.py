@@ -128,6 +128,7 @@ def _tcp(packet: Packet, position: int, end: int, addresses: bytes, version: int
         seq=packet.uint32(position + 4),
         ack=packet.uint32(position + 8),
         flags=buffer[position + 13],
+        window=packet.uint16(position + 14),
         offset=payload,
         length=length,
         missing=end - payload - length,

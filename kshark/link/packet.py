@@ -33,6 +33,7 @@ class Segment(NamedTuple):
     seq: int
     ack: int
     flags: int
+    window: int
     offset: int
     length: int
     missing: int

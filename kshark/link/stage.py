@@ -96,6 +96,7 @@ class Link:
             seq=columns.seq,
             ack=columns.ack,
             flags=columns.flags,
+            window=columns.window,
             offset=columns.offset,
             length=columns.length,
             missing=columns.missing,
@@ -220,9 +221,9 @@ class _OneByOne:
 
 def _columns(found: list[tuple[int, Segment]]) -> Columns:
     keys = np.frombuffer(b"".join(segment.key for _, segment in found), "<u8").reshape(-1, KEY_WORDS)
-    rows = np.array([(row, *segment[1:7]) for row, segment in found], np.int64).reshape(-1, 7)
-    row, seq, ack, flags, offset, length, missing = np.ascontiguousarray(rows.T)
-    return Columns(row, np.ascontiguousarray(keys.T), seq, ack, flags.astype(np.uint8), offset, length, missing)
+    rows = np.array([(row, *segment[1:8]) for row, segment in found], np.int64).reshape(-1, 8)
+    row, seq, ack, flags, window, offset, length, missing = np.ascontiguousarray(rows.T)
+    return Columns(row, np.ascontiguousarray(keys.T), seq, ack, flags.astype(np.uint8), window, offset, length, missing)
 
 
 def _in_order(parts: list[Columns]) -> Columns:
@@ -242,6 +243,7 @@ def _in_order(parts: list[Columns]) -> Columns:
         seq=column("seq"),
         ack=column("ack"),
         flags=column("flags").astype(np.uint8),
+        window=column("window"),
         offset=column("offset"),
         length=column("length"),
         missing=column("missing"),

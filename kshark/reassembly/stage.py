@@ -17,6 +17,7 @@ from kshark.reassembly.connections import Connection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
+from kshark.reassembly.measuring import Measuring
 from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Item, Run, Runs
 
@@ -29,11 +30,12 @@ _ALL = SYN | FIN | RST | ACK
 class Reassembly:
     """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are in order.
 
-    `exact`: nothing takes the fast path.
+    `exact`: nothing takes the fast path. `measuring`: what packets say of the network is counted, in Flow.transport.
     """
 
-    def __init__(self, *, exact: bool = False) -> None:
+    def __init__(self, *, exact: bool = False, measuring: bool = False) -> None:
         self._all_exact = exact
+        self._measuring = Measuring() if measuring else None
         self._connections: dict[int, Connection] = {}
         self._flows = 0
         self._clock_ns = 0
@@ -53,6 +55,8 @@ class Reassembly:
             stretches = fast.stretches()
             failed = set() if stretches is None else self._fast(segments.buffer, stretches, out)
             self._exact(segments, fast.after(failed), ends, out)
+        if self._measuring is not None:
+            self._measuring.feed(segments)
         self._clock_ns = int(segments.clock_ns[-1])
         self._packet = int(segments.packet[-1])
         self._expire(self._clock_ns, out)
@@ -181,6 +185,8 @@ class Reassembly:
         self._flows += 1
         connection = self._connections[pair] = Connection(flow)
         out.append(Opened(flow, packet, time_ns))
+        if self._measuring is not None:
+            self._measuring.open(pair, flow)
         return connection
 
     def _settle(self, pair: int, connection: Connection) -> None:

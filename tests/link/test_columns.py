@@ -76,7 +76,7 @@ def all_at_once(packets: PacketBatch) -> dict[int, Segment]:
     out = {}
     for part in ordinary(packets).segments:
         for at, row in enumerate(part.row.tolist()):
-            numbers = (part.seq, part.ack, part.flags, part.offset, part.length, part.missing)
+            numbers = (part.seq, part.ack, part.flags, part.window, part.offset, part.length, part.missing)
             assert row not in out, "a row twice"
             out[row] = Segment(part.key[:, at].astype("<u8").tobytes(), *(int(column[at]) for column in numbers), short=0)
     return out

@@ -20,7 +20,7 @@ from kshark.pipeline import Front, Options
 from kshark.registry import kafka_registry
 from tests.packets import Packet, Tcp, Wire
 from tests.packets import batch as batch_of
-from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of, repeated
+from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of
 from tests.shared import CAPTURES, SHARED, shared
 
 BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
@@ -131,11 +131,19 @@ def _length(rows: list[tuple[int, int, int, int, int]], at: int, begin: int) -> 
     return data if most == data + 1 else most  # the number of a FIN that was lost
 
 
+def twice(packets: list[Packet], random: Random) -> list[Packet]:
+    """Some come again, at once or later, as they were."""
+    out = list(packets)
+    for at in sorted(random.sample(range(len(out)), len(out) // 10), reverse=True):
+        out.insert(min(at + random.choice((1, 2, 40)), len(out)), out[at])
+    return out
+
+
 #: Damage as networks, snap lengths and users do it; no header lies.
 GENTLE: dict[str, Mutation] = {
     "nothing": lambda packets, _: packets,
     "packets removed": dropped,
-    "packets repeated": lambda packets, random: repeated(packets, Random(random.random())),
+    "packets repeated": lambda packets, random: twice(packets, random),
     "packets out of order": MUTATIONS["displaced"],
     "snapped": lambda packets, _: [replace(packet, data=packet.data[:120]) for packet in packets],
     "numbers that wrap": MUTATIONS["wrapped"],

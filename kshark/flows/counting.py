@@ -1,0 +1,58 @@
+"""The time line in, the connections of a capture out, with what can be said of the network between them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Final
+
+from kshark.analysis.observed.statistics import Percentiles
+from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
+from kshark.flows.ledger import Account, Ledger
+from kshark.flows.listed import ListedFlow, listed_flow
+from kshark.flows.verdict import Network, network
+from kshark.model import Closed, Event, Exchange
+from kshark.transport import Transport
+
+#: Requests whose answer waits for something to happen: how long that took says nothing.
+_WAITING: Final = frozenset({FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP})
+
+
+class FlowCounting:
+    """`batch` takes the time line before anything is decoded, `exchange` what came of it; then `close`."""
+
+    def __init__(self) -> None:
+        self._ledger = Ledger()
+        self._closed: list[tuple[Closed, tuple[Account, Account], Transport]] = []
+        self._latency = Percentiles()
+        self._others = 0
+
+    def batch(self, events: Iterable[Event]) -> None:
+        for closed, accounts in self._ledger.feed(events):
+            if closed.flow.transport is None:
+                self._others += 1
+            else:
+                self._closed.append((closed, accounts, closed.flow.transport))
+
+    def exchange(self, exchange: Exchange) -> None:
+        """What brokers take to answer."""
+        response = exchange.response
+        if response is not None and isinstance(response.latency_ns, int) and response.api_key not in _WAITING and response.latency_ns >= 0:
+            self._latency.add(response.latency_ns)
+
+    def close(self, since_ns: int, chosen: Container[int] | None = None) -> tuple[list[ListedFlow], Network]:
+        """The connections that were there from then on, the worst first; `chosen`: only these."""
+        flows = [
+            listed_flow(*one)
+            for one in self._closed
+            if one[0].flow.last_time_ns >= since_ns and (chosen is None or one[0].flow.id in chosen)
+        ]
+        flows.sort(key=_trouble)
+        return flows, network(flows, self._latency, self._others if chosen is None else 0)
+
+
+def _trouble(flow: ListedFlow) -> tuple[int, ...]:
+    """The worst first, then the largest."""
+    stalled = sum(side.zero_windows for side in flow.sides)
+    missing = sum(side.gap_bytes for side in flow.sides)
+    late = sum(side.out_of_order for side in flow.sides)
+    return -flow.again, -stalled, -missing, -late, -sum(side.bytes for side in flow.sides), flow.flow

@@ -1,0 +1,157 @@
+"""A connection as it is listed: who with whom, what it carried, what its packets say of the network."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from kshark.flows.ledger import Account
+from kshark.model import Closed, Service
+from kshark.transport import RoundTrips, Sent, Transport
+
+#: Packets that come again before their share of all tells anything.
+_TELLING: Final = 8
+
+
+class ListedTimes(Struct):
+    """Round trips in ns."""
+
+    count: int
+    min: int
+    median: int
+    max: int
+
+
+class ListedSide(Struct):
+    """What one side sent. The parts of its stream add up to `bytes`; what the others mean says kshark.transport.Sent."""
+
+    packets: int
+    data_packets: int
+    bytes: int
+    messages: int
+    message_bytes: int
+    gap_bytes: int
+    skipped_bytes: int
+    unfinished_bytes: int
+    foreign_bytes: int
+    tls_bytes: int
+    retransmissions: int
+    retransmitted_bytes: int
+    syn_retransmissions: int
+    out_of_order: int
+    copies: int
+    duplicate_acks: int
+    keep_alives: int
+    zero_windows: int
+    zero_window_ns: int
+    #: From data to their acknowledgement.
+    round_trips_ns: ListedTimes | None
+
+
+class ListedFlow(Struct):
+    """One connection; its fields, in this order, are the JSON line (`kshark stats --flows -T json`)."""
+
+    flow: int
+    client: str
+    broker: str
+    service: Service
+    #: As the client asks for it in TLS.
+    server_name: str | None
+    tls: str | None
+    first_packet: int
+    last_packet: int
+    time_ns: int
+    duration_ns: int
+    #: "open" where the capture ends first; then who ended it: "client", "broker" or null.
+    ended: Literal["fin", "rst", "reused", "forgotten", "open"]
+    ended_by: Literal["client", "broker"] | None
+    #: Whether the SYN was answered with one; null where none was seen.
+    answered: bool | None
+    #: From the SYN to the acknowledgement of its answer.
+    handshake_ns: int | None
+    gaps: int
+    #: So much came twice, or came again sooner than it can be sent again, that what was sent again cannot be told from copies.
+    captured_twice: bool
+    from_client: ListedSide
+    from_broker: ListedSide
+
+    @property
+    def sides(self) -> tuple[ListedSide, ListedSide]:
+        return self.from_client, self.from_broker
+
+    @property
+    def again(self) -> int:
+        """Packets that were sent again, as far as that can be told."""
+        return 0 if self.captured_twice else sum(side.retransmissions + side.syn_retransmissions for side in self.sides)
+
+    @property
+    def refused(self) -> bool:
+        """Whether somebody was there and did not want it."""
+        return self.answered is False and self.ended == "rst" and self.ended_by != "client"
+
+
+def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Transport) -> ListedFlow:
+    flow = closed.flow
+    client = flow.ends.index(flow.client)
+    own, other = transport.sent[client], transport.sent[1 - client]
+    sender: Literal["client", "broker"] = "client" if closed.side == client else "broker"
+    return ListedFlow(
+        flow=flow.id,
+        client=flow.client,
+        broker=flow.broker,
+        service=flow.service,
+        server_name=None if flow.tls is None else flow.tls.server_name,
+        tls=None if flow.tls is None else flow.tls.version or "TLS",
+        first_packet=flow.first_packet,
+        last_packet=flow.last_packet,
+        time_ns=flow.first_time_ns,
+        duration_ns=max(0, flow.last_time_ns - flow.first_time_ns),
+        ended="open" if closed.how == "capture" else closed.how,
+        ended_by=sender if closed.how in ("fin", "rst") and closed.side is not None else None,
+        answered=transport.answered,
+        handshake_ns=transport.handshake_ns,
+        gaps=flow.gaps,
+        captured_twice=_captured_twice(own, other),
+        from_client=_side(own, accounts[client]),
+        from_broker=_side(other, accounts[1 - client]),
+    )
+
+
+def _captured_twice(one: Sent, other: Sent) -> bool:
+    """Copies are no fewer than a fourth of what seems to be sent again, or half of what both sides said came again: nobody does that."""
+    copies, again, data = one.copies + other.copies, one.again + other.again, one.data + other.data
+    if again and 4 * copies >= again:
+        return True
+    return data >= 2 * _TELLING and all(2 * (side.again + side.copies) >= side.data - side.again - side.copies for side in (one, other))
+
+
+def _side(sent: Sent, account: Account) -> ListedSide:
+    return ListedSide(
+        packets=sent.packets,
+        data_packets=sent.data,
+        bytes=account.length,
+        messages=account.messages,
+        message_bytes=account.framed,
+        gap_bytes=account.gap,
+        skipped_bytes=account.skipped,
+        unfinished_bytes=account.unfinished,
+        foreign_bytes=account.foreign,
+        tls_bytes=account.sealing,
+        retransmissions=sent.again,
+        retransmitted_bytes=sent.again_bytes,
+        syn_retransmissions=sent.syns_again,
+        out_of_order=sent.late,
+        copies=sent.copies,
+        duplicate_acks=sent.duplicate_acks,
+        keep_alives=sent.keep_alives,
+        zero_windows=sent.zero_windows,
+        zero_window_ns=sent.zero_window_ns,
+        round_trips_ns=listed_times(sent.round_trips),
+    )
+
+
+def listed_times(times: RoundTrips) -> ListedTimes | None:
+    if times.least is None or times.greatest is None or times.median is None:
+        return None
+    return ListedTimes(times.count, times.least, times.median, times.greatest)
