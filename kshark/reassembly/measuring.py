@@ -152,7 +152,7 @@ class _Measured:
         if begin >= due:
             if begin > due:
                 here.holes = [*here.holes[1 - limits.MEASURED_HOLES :], (due, begin, time_ns)]
-            if here.timed is None:
+            if here.timed is None and size:
                 here.timed = end, time_ns
             here.recent.append((begin, end, time_ns))
         elif begin == due - 1 and count == size and size <= 1:
@@ -179,11 +179,12 @@ class _Measured:
         sent.again_bytes += size
 
     def _round_trip(self) -> int | None:
-        """No more than the least time in which a side may hear of what it sent; None where nothing tells."""
-        if self._transport.handshake_ns is not None:
-            return self._transport.handshake_ns
-        seen = [side.sent.round_trips.least for side in self._sides if side.sent.round_trips.least is not None]
-        return max(seen, default=None)
+        """The least time in which a side may hear of what it sent, wherever the capture was taken; None where nothing tells."""
+        least = [side.sent.round_trips.least for side in self._sides if side.sent.round_trips.least is not None]
+        handshake_ns = self._transport.handshake_ns
+        if handshake_ns is None:
+            return sum(least) if least else None
+        return min(handshake_ns, sum(least)) if len(least) == 2 else handshake_ns
 
 
 class Measuring:
