@@ -59,6 +59,8 @@ class Sent:
     payload_bytes: int = 0
     again: int = 0
     again_bytes: int = 0
+    #: The longest that one of them came behind the first time, or behind what had overtaken it.
+    again_ns: int = 0
     late: int = 0
     copies: int = 0
     #: SYNs behind the first one, of the same number.

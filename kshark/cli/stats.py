@@ -124,9 +124,10 @@ def _flows(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -
                 counting.exchange(event)
                 chosen.add(event.flow.id)
     flows, found = counting.close(source.begin_ns, None if wanted is None else chosen)
+    listed = [] if args.quiet else flows
     if args.format == "json":
         named = {"file": source.name} if args.each else {}
-        sink.json([{**named, **asdict(flow)} for flow in flows] if named else flows)
+        sink.json([{**named, **asdict(flow)} for flow in listed] if named else listed)
         sink.json([{**named, "summary": found}])
     else:
-        sink.lines(flow_lines(flows, found, sink.width, every_side=args.verbose))
+        sink.lines(flow_lines(listed, found, sink.width, every_side=args.verbose))

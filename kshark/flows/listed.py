@@ -38,6 +38,8 @@ class ListedSide(Struct):
     tls_bytes: int
     retransmissions: int
     retransmitted_bytes: int
+    #: How long after the first time, at the most.
+    retransmitted_after_ns: int
     syn_retransmissions: int
     out_of_order: int
     copies: int
@@ -140,6 +142,7 @@ def _side(sent: Sent, account: Account) -> ListedSide:
         tls_bytes=account.sealing,
         retransmissions=sent.again,
         retransmitted_bytes=sent.again_bytes,
+        retransmitted_after_ns=sent.again_ns,
         syn_retransmissions=sent.syns_again,
         out_of_order=sent.late,
         copies=sent.copies,

@@ -43,6 +43,8 @@ class Network(Struct):
     #: Packets sent again, SYNs included, on how many connections; of these two sums connections `captured_twice` have no part.
     retransmissions: int
     retransmitting: int
+    #: How long after the first time, at the most.
+    retransmitted_after_ns: int
     #: The two hosts between which most was sent again.
     worst: Between | None
     out_of_order: int
@@ -81,6 +83,7 @@ def network(flows: Sequence[ListedFlow], answers: Percentiles, not_listed: int) 
         data_packets=data,
         retransmissions=again,
         retransmitting=sum(flow.again > 0 for flow in trusted),
+        retransmitted_after_ns=max((side.retransmitted_after_ns for flow in trusted for side in flow.sides), default=0),
         worst=max(pairs, key=lambda pair: pair.retransmissions) if again else None,
         out_of_order=sum(side.out_of_order for flow in trusted for side in flow.sides),
         captured_twice=len(flows) - len(trusted),

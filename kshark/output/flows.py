@@ -92,6 +92,8 @@ def _head(found: Network) -> Line:
     told = f"{number(found.retransmissions)} of {counted(found.data_packets, 'packet')} with data sent again{share}"
     if found.retransmissions:
         told += f", on {number(found.retransmitting)} of {counted(found.connections, 'connection')}"
+        if found.retransmitted_after_ns:
+            told += f", up to {duration(found.retransmitted_after_ns)} later"
         if found.worst is not None and found.worst.retransmissions < found.retransmissions:
             worst = found.worst
             told += f"; most between {worst.client} and {worst.broker}: {number(worst.retransmissions)}"

@@ -177,6 +177,8 @@ class _Measured:
             return
         sent.again += 1
         sent.again_bytes += size
+        first_ns = before if since is None else since
+        sent.again_ns = max(sent.again_ns, 0 if first_ns is None else time_ns - first_ns)
 
     def _round_trip(self) -> int | None:
         """The least time in which a side may hear of what it sent, wherever the capture was taken; None where nothing tells."""
