@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-quick test-broker test-mutants lint bench bench-quick bench-spark clean help
+.PHONY: setup demo test test-quick test-broker test-mutants fuzz lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
 	@echo "make test        ruff, mypy and every test"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
+	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
 	@echo "make test-quick  the tests that need no Spark and no broker"
 	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
@@ -48,6 +49,9 @@ test-broker: setup
 
 test-mutants: setup $(VENV)/.mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+fuzz: setup
+	@nice $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 $(VENV)/.mutants: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'

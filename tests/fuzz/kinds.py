@@ -1,0 +1,11 @@
+"""The kinds of input, in the order of the way of the data."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.fuzz.bodies import Bodies
+from tests.fuzz.frames import Connections
+from tests.fuzz.kind import Kind
+
+KINDS: Final[tuple[Kind[Any], ...]] = (Bodies(), Connections())
