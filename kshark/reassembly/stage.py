@@ -152,23 +152,23 @@ class Reassembly:
             side: Side = 1 if path & 1 else 0
             connection = self._connections.get(pair)
             # 1 us instead of 5 for a segment that is simply the next one: short connections consist of little else
-            plain = flags & _ALL == ACK and not missing and not self._all_exact
+            due = flags & _ALL == ACK and not missing and connection is not None and connection.next_is(side, seq)
             payload = buffer[offset : offset + length]
-            if plain and connection is not None and connection.next_is(side, seq):
+            if due and connection is not None and not self._all_exact:
                 connection.extend(side, packet, time_ns, ack, payload, out)
                 if connection.closed:
                     self._settle(pair, connection)
             else:
                 segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
-                self._one(pair, connection, segment, ends, out)
+                self._one(pair, connection, segment, ends, out, due=due)
 
-    def _one(self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item]) -> None:
-        """A segment that is not simply the next one."""
+    def _one(self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool) -> None:
+        """Any segment; one that is simply the next one (`due`) is the connection's, whatever earlier ones between these ends carried."""
         if connection is not None and pair in self._holed:
             connection.expire(segment.clock_ns, out)
             self._settle(pair, connection)
             connection = self._connections.get(pair)
-        if pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
+        if not due and pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
             return
         if connection is None:
             connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)

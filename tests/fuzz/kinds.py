@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.fuzz.bodies import Bodies
+from tests.fuzz.captures import Captures
 from tests.fuzz.frames import Connections
 from tests.fuzz.kind import Kind
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Bodies(), Connections())
+KINDS: Final[tuple[Kind[Any], ...]] = (Bodies(), Connections(), Captures())

@@ -169,6 +169,15 @@ def test_a_port_that_refuses_is_asked_again() -> None:
     assert talk.heard().weirds == []
 
 
+def test_what_a_new_connection_waits_for_is_its_own_whatever_the_one_before_carried() -> None:
+    """The ports are used again with numbers that the old connection had come to."""
+    talk = Talk()
+    talk.broker(b"x" * 38)
+    talk.send(BROKER, at=0, flags=SYN | ACK)
+    talk.client(acked=37)
+    assert talk.heard().gaps == [(BROKER, 36, 2, 3, 3)]
+
+
 # -- what is remembered is bounded
 
 
