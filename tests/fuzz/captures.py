@@ -17,7 +17,7 @@ from kshark.analysis import Analyzer
 from kshark.anomaly import CATALOGUE
 from kshark.model import Event, Message, PacketBatch, Weird
 from kshark.pipeline import JUDGED, Engine
-from kshark.registry import Registry
+from kshark.registry import kafka_registry
 from tests.fuzz.frames import ASKED
 from tests.fuzz.kind import Broken, Kind, Seen, difference, shorter
 from tests.packets import Packet, batch
@@ -30,7 +30,6 @@ from tests.shared import CAPTURES, SHARED
 FROM: Final = sorted(
     path for path in [*CAPTURES.glob("*.pcap*"), *(SHARED / "captures").glob("*/*.pcap*")] if path.stat().st_size < 2_000_000
 )
-REGISTRY: Final = Registry(installed=False)
 #: Packets of a case.
 SIZES: Final = (5, 20, 20, 40, 40, 60, 100, 300)
 
@@ -87,14 +86,13 @@ class Captures(Kind[Capture]):
 
     def check(self, case: Capture) -> Seen:
         whole, asked = [batch(case.packets)], ASKED[case.asked]
-        batches = case.batches
         exactly = told(whole, replace(asked, exact=True))
-        for words, said in (("another batch", told(batches, asked)), ("the fast path", told(whole, asked))):
-            if said != exactly:
-                raise Broken(f"{words} says something else than the exact path", difference(said, exactly))
-        if wrong := Books(batches).unbalanced():
+        for words, batches in (("in other batches", case.batches), ("by the fast path", whole)):
+            if (said := told(batches, asked)) != exactly:
+                raise Broken(f"{words} something else is said than by the exact path", difference(said, exactly))
+        if wrong := Books(whole).unbalanced():
             raise Broken("bytes are not accounted for", wrong)
-        events = [*chain.from_iterable(Engine(JUDGED, REGISTRY).pages(whole))]
+        events = [*chain.from_iterable(Engine(JUDGED, kafka_registry()).pages(whole))]
         if case.asked % 2:
             judged, judged_exactly, one_by_one = (judgement(events, how) for how in ("page", "exact", "feed"))
             if not judged == judged_exactly == one_by_one:

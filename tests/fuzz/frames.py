@@ -20,7 +20,7 @@ from kshark.codec import compile_writer
 from kshark.codec.shapes import shape_of
 from kshark.model import Closed, Ends, Event, Flow, Frames, Message, Weird
 from kshark.pipeline import JUDGED, Back, Front, Options
-from kshark.registry import Registry
+from kshark.registry import kafka_registry
 from tests.fuzz.kind import Broken, Kind, Seen, difference, shorter, shorter_bytes
 from tests.fuzz.mutating import mutated
 from tests.fuzz.values import value_of
@@ -50,7 +50,7 @@ JSON_MESSAGE: Final = 20_000
 EVENTS: Final = 6
 #: Of so many events one is printed in every form.
 PRINTED: Final = 40
-REGISTRY: Final = Registry(installed=False)
+REGISTRY: Final = kafka_registry()
 VERSIONS: Final = [
     (key, version)
     for key in REGISTRY.names()

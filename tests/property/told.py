@@ -10,13 +10,14 @@ import msgspec
 
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
+from kshark.registry import kafka_registry
 
 
 def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
     """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is closed."""
     events: list[Event] = []
     said: list[Any] = []
-    for page in Engine(options).pages(batches):
+    for page in Engine(options, kafka_registry()).pages(batches):
         events += page
         said += map(value_of, page)
     assert [*map(value_of, events)] == said, "an event changed after it was emitted"
