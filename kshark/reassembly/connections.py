@@ -108,10 +108,7 @@ class Connection:
         elif distance > 0:
             here.reach(seq)
         if here.fin is not None:
-            self._finish(side, packet, time_ns, out)
-            if here.finished and there.fin is None and there.lost_fin():
-                there.fin = there.next
-                self._finish(_other(side), packet, time_ns, out)
+            self._come_to_fin(side, packet, time_ns, out)
 
     def goes_on(self, side: int, seq: int) -> bool:
         """Whether segments in order, the first of them with this sequence number, do nothing but move this side on."""
@@ -155,7 +152,7 @@ class Connection:
             here.last_packet = here.last_ready = packet
             here.last_ready_ns = time_ns
         if here.fin is not None:
-            self._finish(side, packet, time_ns, out)
+            self._come_to_fin(side, packet, time_ns, out)
 
     def _again(self, segment: Segment) -> None:
         """What the segment carries was here before: a retransmission, or a copy; which one is told by all of them together."""
@@ -338,6 +335,14 @@ class Connection:
             while here.late:
                 self._give_up(here, side, reason, clock_ns, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
+
+    def _come_to_fin(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
+        """This side's FIN is known; the other's, if it was lost, shows in what this side acknowledges."""
+        here, there = self.sides[side], self.sides[1 - side]
+        self._finish(side, packet, time_ns, out)
+        if here.finished and there.fin is None and there.lost_fin():
+            there.fin = there.next
+            self._finish(_other(side), packet, time_ns, out)
 
     def _finish(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
         here, there = self.sides[side], self.sides[1 - side]

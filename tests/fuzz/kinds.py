@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from tests.fuzz.bodies import Bodies
 from tests.fuzz.captures import Captures
+from tests.fuzz.filters import Filters
 from tests.fuzz.frames import Connections
 from tests.fuzz.kind import Kind
+from tests.fuzz.records import Records
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Bodies(), Connections(), Captures())
+KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Connections(), Bodies(), Records(), Filters())

@@ -18,7 +18,7 @@ import pytest
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.link.ends import EndsTable
-from kshark.model import ACK, RST, SYN, Ends, Gap, PacketBatch, Segments
+from kshark.model import ACK, FIN, RST, SYN, Ends, Gap, PacketBatch, Segments
 from kshark.reassembly import Reassembly
 from tests.reassembly.conversation import BROKER, CLIENT, Hole, Talk
 from tests.shared import CAPTURES
@@ -144,6 +144,13 @@ def test_only_the_clients_fin_was_lost() -> None:
     heard = talk.heard()
     assert heard.gaps == []
     assert heard.ends == [("opened", 1), ("half closed", closed, CLIENT), ("closed", closed, "fin", CLIENT)]
+
+
+def test_a_fin_that_was_lost_shows_also_where_the_other_is_in_the_syn() -> None:
+    talk = Talk()
+    talk.send(CLIENT, at=-1, flags=SYN | FIN | ACK)
+    closed = talk.client(at=0, acked=1)
+    assert talk.heard().ends == [("opened", 1), ("half closed", 1, CLIENT), ("closed", closed, "fin", CLIENT)]
 
 
 def test_only_the_brokers_fin_was_lost() -> None:
