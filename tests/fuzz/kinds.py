@@ -9,6 +9,7 @@ from tests.fuzz.captures import Captures
 from tests.fuzz.filters import Filters
 from tests.fuzz.frames import Connections
 from tests.fuzz.kind import Kind
+from tests.fuzz.losses import Losses
 from tests.fuzz.records import Records
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Connections(), Bodies(), Records(), Filters())
+KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Connections(), Bodies(), Records(), Filters())
