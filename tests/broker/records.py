@@ -15,6 +15,7 @@ from pathlib import Path
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, runs_of
+from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.book import RuleBook
@@ -31,7 +32,9 @@ TAKEN, INVALID, NOT_HELD = 0, 42, 121
 #: These are about the partition, whatever its records are in: unknown, led elsewhere, or its topic is gone.
 OF_PARTITIONS = frozenset({3, 6, 74, 100})
 #: How well a thing was foretold: nothing else was possible, something else was too, the capture had not told enough, it was impossible.
-ALONE, ONE_OF, UNTOLD, SURPRISE = FORETOLD = ("nothing else possible", "one of several", "not known", "surprise")
+ALONE, ONE_OF, UNTOLD, SURPRISE = ("nothing else possible", "one of several", "not known", "surprise")
+#: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of a batch.
+TAKES_BACK = "the leader goes back behind the start offset that it stored"
 
 
 @dataclass
@@ -51,6 +54,9 @@ class Foresight:
         self.lost[now.step.group_id, now.share_partition.leader] = now.stranded
         for handed in now.handed:
             for piece in _pieces(now, handed):
+                if _goes_back(now, piece):
+                    self.handed[TAKES_BACK] += 1
+                    continue
                 possible = _counts(now, piece)
                 self.handed[_how_well(handed.number, possible)] += 1
                 if possible is not None and handed.number not in possible:
@@ -95,6 +101,12 @@ def foresight(capture: Path) -> Foresight:
 
 
 # -- what is handed out
+
+
+def _goes_back(now: Acquiring, piece: Piece) -> bool:
+    """Whether the leader contradicts itself, as 4.1 is known to."""
+    is_known = all_say(now.session.releases, "release_uncounts") is True
+    return is_known and not piece.value and piece.last < (_stored_start(now.share_partition) or 0)
 
 
 def _pieces(now: Acquiring, handed: Handed) -> Iterator[Piece]:
@@ -185,8 +197,9 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     start, end = now.share_partition.start, now.share_partition.end
     if start is None or end is None:
         return None
-    if batch.last < start:
-        return {TAKEN}  # all that is done with is passed over
+    if batch.last < start:  # all that is done with is passed over, when the broker gets to move its start offset
+        stored = _stored_start(now.share_partition)
+        return {TAKEN} if stored is None or batch.last < stored else {TAKEN, NOT_HELD}
     if batch.last >= end:
         return {INVALID, NOT_HELD}
     first = max(batch.first, start)
@@ -202,6 +215,11 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     # what was only stored, by a leader that had not read it anew yet, lies past all that it knows of now
     refused = {NOT_HELD, INVALID} if any(one.how == "stored" for one in met[-1].value) else {NOT_HELD}
     return {TAKEN} if must else {TAKEN, *refused} if may else refused
+
+
+def _stored_start(partition: SharePartition) -> int | None:
+    """The start offset that its leader read or stored last, by its own word; None where the capture has none."""
+    return None if partition.stored is None else partition.stored[0]
 
 
 def _is_held_by(record: Record, member_id: str | None) -> bool:

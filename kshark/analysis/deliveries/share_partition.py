@@ -298,14 +298,12 @@ class SharePartition:
             may = piece.value
             known_of += piece.last - piece.first + 1
             agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
-            if agreeing:
-                if len(agreeing) < len(may):
+            if agreeing or _is_done(may):  # a broker that read the state anew may still write what it knew before
+                if 0 < len(agreeing) < len(may):
                     self.records.put(piece.first, piece.last, agreeing)
                     if agreeing[0].by is None or agreeing[0].how == "session_released":
                         self._say(packet, time_ns, agreeing[0].how, may[0].by, piece.first, piece.last)
                 continue
-            if _is_done(may):
-                continue  # a broker that read the state anew may still write what it knew before
             held = may[0]
             how = "stored"  # somebody else acquired them, and the capture lacks that
             if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
@@ -318,7 +316,9 @@ class SharePartition:
             self.worn.give_back(piece.first, piece.last, (now,))
             if how != "stored":
                 self._say(packet, time_ns, how, None if held.hold is None else held.hold.step, piece.first, piece.last)
-        for first, last in self.records.gaps(stored.first, stored.last) if known_of <= stored.last - stored.first else ():
+        if known_of > stored.last - stored.first or time_ns <= self.locks.forgotten_ns:
+            return  # nothing is new, or it was handed out before all began anew: who leads now may not know
+        for first, last in self.records.gaps(stored.first, stored.last):
             if self.start is None or last >= self.start:
                 self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, "stored"),))
 

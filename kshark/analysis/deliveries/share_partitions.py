@@ -142,13 +142,16 @@ class Deliveries:
     def ended(self, connection: Connection, session: SessionState, group_id: str | None, member_id: str | None) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
 
-        Only what it lists is released: records of other partitions stay locked.
+        Only what it lists is released: records of other partitions stay locked. With an older connection it may end, too, until 4.1
+        (KAFKA-19950).
         """
         opening, end = session.opening, connection.end
-        dies = all_say(session.releases, "dies_with_connection")
-        if end is None or dies is False or (opening is not None and opening.connection is not connection):
+        is_older = opening is not None and opening.connection is not connection
+        dies = all_say(session.releases, "dies_with_older_connection" if is_older else "dies_with_connection")
+        if end is None or dies is False or (is_older and not session.may_have_replaced(connection)):
             return
-        held = session.in_flight.partitions if dies and opening is not None and _is_alone(session, connection) else None
+        known = dies and opening is not None and not is_older and _is_alone(session, connection)
+        held = session.in_flight.partitions if known else None
         self._let_go(session, (group_id, member_id), (end.packet, end.time_ns), held, None)
 
     def _let_go(

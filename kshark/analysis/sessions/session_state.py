@@ -177,6 +177,10 @@ class SessionState:
         """The releases that the broker may be of."""
         return self.broker.releases & self.spoken or self.broker.releases
 
+    def may_have_replaced(self, connection: Connection) -> bool:
+        """Whether it may have taken the place of a session that was opened on that connection."""
+        return self.states is None or any(connection in state.replaced for state in self.states)
+
     def last_of(self, api_key: int) -> Step | None:
         return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
 

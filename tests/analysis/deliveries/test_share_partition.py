@@ -217,6 +217,17 @@ def test_locks_of_before_a_leader_read_the_state_anew_run_out_all_the_same() -> 
     assert told.at(1251) == [(0, 0, "available 3")]
 
 
+def test_what_was_handed_out_before_a_leader_read_the_state_anew_may_be_new_to_it() -> None:
+    """Seen on 4.1.2: a lock of before runs out, and is stored; the records' next delivery is their first all the same."""
+    told = Told()
+    told.acquires(10, 0, 9)
+    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)])
+    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
+    assert told.at(1051) == [(0, 4, "available 1")]
+    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
+    assert told.at(1251) == [(0, 4, "available 1"), (5, 9, "available 1")]
+
+
 def test_another_leader_may_know_it_otherwise() -> None:
     told = Told()
     told.acquires(10, 0, 4)

@@ -122,6 +122,19 @@ def test_the_end_of_a_connection_releases_what_its_session_lists(listed: list[in
     assert [one.state for one in partition.ranges] == [state]
 
 
+@pytest.mark.parametrize(("release", "state"), [("4.1", "unknown"), ("4.2", "acquired")])
+def test_the_end_of_an_older_connection_may_release_what_the_session_lists(release: str, state: str) -> None:
+    """Seen on 4.1.2 (KAFKA-19950): what the member holds is available again, and the number of its next delivery may be the same."""
+    talk = Conversation(release=release)
+    a = holding(talk, (0, 9))
+    a.on(talk.connection()).share_fetch(0, [0]).answered()
+    a.connection.close()
+    analyzer = Analyzer()
+    analyzer.page(events(talk))
+    (partition,) = analyzer.in_flight(talk.wire.time_ns)
+    assert [one.state for one in partition.ranges] == [state]
+
+
 @pytest.mark.parametrize("later", [True, False])
 def test_the_end_of_a_connection_with_sessions_of_two_members_may_release_nothing(later: bool) -> None:
     """It takes the one that was opened last, and from 4.2 on none where that one, or the one before, was closed."""
