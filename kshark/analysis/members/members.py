@@ -6,6 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from kshark import limits
 from kshark.analysis.machines.member import MemberState
 from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
@@ -18,11 +20,15 @@ _ASSIGNMENTS: Final = 16
 _SETTLED_NS: Final = 10_000_000_000
 
 
-class Assignment(NamedTuple):
-    """What the member was told to fetch from, as of a packet; `partitions` None: not known from there on."""
+class Assignment(Struct, eq=False):
+    """What the member was told to fetch from, as of a packet; `partitions` None: not known from there on.
+
+    `confirmed`: the last request that still had the epoch which came with it.
+    """
 
     packet: int
     partitions: frozenset[Partition] | None
+    confirmed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +100,8 @@ class Member:
         """
         if self.epoch is not None and sent == self.epoch:
             self.confirmed = max(self.confirmed, request)
+            if self.assignments:
+                self.assignments[-1].confirmed = request
         elif sent != INITIAL or answer is None:
             self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None)
         if answer is not None:
@@ -130,10 +138,12 @@ class NotAssigned(NamedTuple):
 
     def holds(self) -> bool | None:
         """None while no later heartbeat was seen."""
-        assigned = self.member.is_assigned(self.partition, self.packet)
-        if assigned is not False:
+        told = self.member.told(self.packet)
+        if told is None or told.partitions is None or self.partition in told.partitions:
             return False
-        return True if self.member.confirmed > self.packet else None
+        if told.confirmed > self.packet:
+            return True
+        return None if told is self.member.assignments[-1] else False  # whoever joins again may have been told more before
 
 
 class NotBack(NamedTuple):

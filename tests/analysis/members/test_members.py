@@ -58,6 +58,18 @@ def test_whoever_joins_again_is_told_anew() -> None:
     assert told(member, 15, 99) == [True, None]
 
 
+def test_whoever_joins_again_does_not_confirm_what_it_was_told_before() -> None:
+    """Its leave may be missing, and before that an assignment."""
+    member = Member()
+    member.heartbeat(10, 0, 11, 1, frozenset({TWO}))
+    early, late = NotAssigned(member, ONE, 15), NotAssigned(member, ONE, 25)
+    member.heartbeat(20, 1, 21, 1, None)
+    assert (early.holds(), late.holds()) == (True, None)
+    member.heartbeat(40, 0, 41, 7, frozenset({TWO}))
+    member.heartbeat(50, 7, 51, 7, None)
+    assert (early.holds(), late.holds()) == (True, False)
+
+
 def test_a_request_without_an_answer_may_still_be_confirmed() -> None:
     member = Member()
     member.heartbeat(10, 0, 11, 1, frozenset({ONE}))
