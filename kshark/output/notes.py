@@ -86,8 +86,12 @@ class Notes:
 
     def _occurred(self, code: str, event: Message | Weird) -> None:
         known = self._first.get(code)
-        if known is None or event.packet < known[0]:
-            self._first[code] = event.packet, _example(event)
+        if known is None or event.packet <= known[0]:
+            self._earliest(code, (event.packet, _example(event)))
+
+    def _earliest(self, code: str, first: tuple[int, str]) -> None:
+        """Of those with one packet, as of all connections that end with the capture, the words tell: no order of counting does."""
+        self._first[code] = min(first, self._first.get(code, first))
 
     def join(self, other: Notes) -> None:
         """Adds what was counted elsewhere: in other pages, or of other connections."""
@@ -100,9 +104,7 @@ class Notes:
         for detail, (times, size_) in other._tls.items():
             self._undecrypted(detail, times, size_)
         for code, first in other._first.items():
-            known = self._first.get(code)
-            if known is None or first[0] < known[0]:
-                self._first[code] = first
+            self._earliest(code, first)
 
     def leave_out(self, codes: Iterable[str]) -> None:
         """Of these weirds is told elsewhere."""

@@ -45,7 +45,7 @@ def told(found: list[Any]) -> list[Any]:
 
 def unplaced(found: list[Any]) -> list[Any]:
     """Without file and frame: of files that overlap, and were shared out, nobody knows them."""
-    for witness in (one for checked in found for finding in checked.findings for one in finding.witness):
+    for witness in (one for checked in found if not isinstance(checked, str) for finding in checked.findings for one in finding.witness):
         witness.places = []
     return found
 
