@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Every kshark that a test starts would compile itself anew, a second each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-quick test-broker test-mutants fuzz lint bench bench-quick bench-spark clean help
 
@@ -11,7 +13,7 @@ help:
 	@echo "make test        ruff, mypy and every test"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
-	@echo "make test-quick  the tests that need no Spark and no broker"
+	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
 	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
@@ -42,7 +44,7 @@ test: lint
 	$(BIN)/python -m pytest -rs -m "not slow and not live"
 
 test-quick: setup
-	$(BIN)/python -m pytest -m "not slow and not live and not spark and not broker"
+	$(BIN)/python -m pytest -m "not slow and not live and not spark and not broker and not sweep"
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long
