@@ -48,6 +48,7 @@ def test_producers_and_consumers_are_read_without_a_weird(shape: Shape, tmp_path
     assert all(record["value"] for record in records)
 
 
+@pytest.mark.sweep
 @pytest.mark.tshark
 def test_tshark_reads_old_versions_to_the_last_field_even_where_segments_come_late(tmp_path: Path) -> None:
     if found("tshark") is None:

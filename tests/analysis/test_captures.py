@@ -35,6 +35,7 @@ def ends_of(whole: Whole, keep: Mask) -> set[int]:
     return set(whole.number[~keep].tolist())
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", SHARED_CONNECTIONS)
 def test_findings_of_other_members_survive_a_missing_connection(name: str) -> None:
     whole = Whole.load(CAPTURES / f"{name}.pcap")

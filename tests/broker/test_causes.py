@@ -34,6 +34,7 @@ def turn(step: dict[str, Any]) -> Turn:
     return Turn(outcome, before, before, state["gone"], previous, last, state["last_after_prev_here"], lost=False)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", WALKS)
 def test_causes_are_those_of_another_walker(name: str) -> None:
     folder = shared("captures", "walks")

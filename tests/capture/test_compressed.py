@@ -114,6 +114,7 @@ def test_no_read_gives_more_than_was_asked_for(make: Callable[[], object]) -> No
     assert max(sizes) <= 1000
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 @BOTH
 def test_a_long_compressed_capture_takes_little_memory(compress: Compress, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def assert_same(files: list[str], range_bytes: int) -> tuple[list[Range], bool]:
     return ranges, proved
 
 
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize(
     "path",
     [*sample_of([CAPTURES / name for name in NAMES], 10, seed=9), *(SHARED / name for name in OTHERS)],
@@ -65,6 +66,7 @@ def test_a_file_in_ranges_is_the_file(path: Path) -> None:
         assert len(ranges) == max(1, size_of(path) // range_bytes if path.suffix in (".pcap", ".pcapng") else 1)
 
 
+@pytest.mark.sweep
 def test_files_one_behind_the_other_and_at_the_same_time(tmp_path: Path) -> None:
     """Rotated files are ranges of their own, in any order of their names; files that overlap are one range."""
     data = (CAPTURES / "share-loss.pcap").read_bytes()
@@ -102,6 +104,7 @@ def test_a_file_that_ends_inside_the_only_packet_of_its_last_range(tmp_path: Pat
     assert len(ranges) >= 9
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("named", [False, True])
 def test_damage_is_told_as_of_the_whole_file(tmp_path: Path, named: bool, times: int) -> None:

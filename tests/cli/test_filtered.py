@@ -48,6 +48,7 @@ def test_a_period_and_a_filter(kshark: Run) -> None:
     assert messages(kshark, EPOCHS, "--since", "+1s", "-Y", "kafka.request") == [line for line in late if line["kind"] == "request"]
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize(
     "words",
     [

@@ -123,6 +123,7 @@ def logged(capture: str, says: Says) -> Which:
     )
 
 
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize(("capture", "text", "says"), FILTERS.values(), ids=list(FILTERS))
 def test_what_passes_is_what_the_broker_logged(kshark: Run, capture: str, text: str, says: Says) -> None:
     of_clients = f"({text}) && kafka.api_key in {{{' '.join(map(str, OF_CLIENTS))}}}"

@@ -71,6 +71,7 @@ def test_findings_are_told_when_they_are_proved_and_the_summary_at_ctrl_c() -> N
     assert lines[-1] == from_file[-1]
 
 
+@pytest.mark.sweep
 def test_for_people_the_first_of_each_sort_is_told_at_once() -> None:
     with piped("check") as process:
         fed(process, CAPTURE.read_bytes())
@@ -83,6 +84,7 @@ def test_for_people_the_first_of_each_sort_is_told_at_once() -> None:
     assert lines[-4:] == of_file("check")[-4:]
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q", "--jobs", "2")], ids=" ".join)
 def test_ctrl_c_is_the_end_of_the_capture(words: tuple[str, ...]) -> None:
     with piped(*words) as process:

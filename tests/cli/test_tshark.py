@@ -39,12 +39,14 @@ def ours(kshark: Run, path: str, fields: tuple[str, ...]) -> Rows:
     return {number: tuple(list(column) for column in zip(*rows, strict=True)) for number, rows in found.items()}
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(("name", "ports"), [("adv-epochs", (20092, 20093)), ("adv-members", (20092, 20093))])
 def test_the_same_messages_at_the_same_packets(kshark: Run, name: str, ports: tuple[int, ...]) -> None:
     path = str(CAPTURES / f"{name}.pcap")
     assert ours(kshark, path, FIELDS) == tshark(path, ports, FIELDS)
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -101,6 +101,7 @@ def test_connects_workers_are_told_their_leader() -> None:
     assert {url for _, url in leaders} <= urls
 
 
+@pytest.mark.sweep
 def test_metrics_are_what_the_brokers_plugin_received() -> None:
     sent = [one.value["data"] for line in logged("admin-tools", "PUSH_TELEMETRY") for one in decoded(line, 72, "request")]
     received = [read_metrics(base64.b64decode(each["data"]))[0] for each in truth("admin-tools")["telemetry"]]
@@ -142,6 +143,7 @@ def stored(capture: str) -> tuple[Companion, ...]:
     return tuple(one for key, body in answers for one in companions(PLACES[key, "response"], body, names=names))
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
     ("capture", "names"),
     [

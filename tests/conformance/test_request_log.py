@@ -48,11 +48,13 @@ def assert_both_say_the_same(capture: Path) -> None:
     assert result.equal + result.only_logged.total() == result.logged
 
 
+@pytest.mark.sweep(quick=8)
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.stem)
 def test_every_logged_exchange_is_read_as_the_broker_logged_it(capture: Path) -> None:
     assert_both_say_the_same(capture)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_version_that_a_broker_speaks_is_read_as_it_logged_it(name: str) -> None:
     assert_both_say_the_same(shared("captures", "kafka-4", f"{name}.pcap"))

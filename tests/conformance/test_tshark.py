@@ -32,12 +32,14 @@ def third_party() -> list[Path]:
     return sorted(shared("captures", "third-party").glob("*.pcap*"))
 
 
+@pytest.mark.sweep
 def test_what_others_captured_is_read_as_tshark_reads_it() -> None:
     pairs = [pair for capture in third_party() for pair in pairs_of(capture)]
     assert list(misread(pairs)) == []
     assert sum(pair.agrees for pair in pairs) >= 9
 
 
+@pytest.mark.sweep
 def test_old_clients_are_read_as_tshark_reads_them() -> None:
     pairs = list(pairs_of(CAPTURES / "zk-old-clients.pcap"))
     assert list(misread(pairs)) == []

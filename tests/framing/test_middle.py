@@ -169,6 +169,7 @@ def check(capture: Path, places: int) -> None:
     assert missed <= wanted // 500
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("capture", sample_of(WHOLE, 6, seed=3), ids=lambda path: path.stem)
 def test_what_is_read_after_a_cut_is_what_was_read_before(capture: Path) -> None:
     check(capture, 2)

@@ -58,6 +58,7 @@ def by_kshark(path: Path) -> list[Row]:
     return rows
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", QUICK)
 def test_tshark_reads_the_same(name: str) -> None:
     path = shared("captures", *name.split("/"))
@@ -95,6 +96,7 @@ QUICK_ENVELOPES = ("erspan-iii", "ipv6-fragments", "802-11-radiotap-127", "gtp-u
 ENVELOPES = sorted(path.stem for path in SHARED.glob("captures/encap/*.pcap") if path.stem not in BEYOND_TSHARK)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", [name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES])
 def test_tshark_reads_the_same_from_envelopes(name: str) -> None:
     """Of the innermost headers: all but the address, which tshark does not say of which header it is."""

@@ -35,6 +35,7 @@ def both(name: str, seed: int) -> tuple[Told, Told]:
     return as_one(batches, JUDGED), in_shares(batches, JUDGED, [100, 300], 3, random)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("book", [OF_GROUPS, OF_BOTH], indirect=True, ids=["groups", "connections"])
 def test_what_rules_of_other_machines_find_is_found_in_buckets(book: RuleBook) -> None:
     found: set[str] = set()

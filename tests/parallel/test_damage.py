@@ -28,12 +28,14 @@ def damaged(capture: Path, folder: Path, seed: int) -> Path:
     return path
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", FEW[1:3], ids=lambda path: path.name)
 def test_small_batches_are_the_same(kshark: Run, capture: Path, tmp_path: Path) -> None:
     same(kshark, capture, "-T", "json")
     same_check(kshark, capture)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("capture", FEW[1:2], ids=lambda path: path.name)
 def test_damage_is_the_same(kshark: Run, capture: Path, tmp_path: Path) -> None:
     same(kshark, damaged(capture, tmp_path, 1), "-T", "json")

@@ -40,6 +40,7 @@ def same_export(kshark: Run, folder: Path, *words: object) -> None:
     assert exported("two", "--jobs", 2) == exported("one")
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", FEW[:3], ids=lambda path: path.name)
 def test_findings_are_the_same(kshark: Run, capture: Path) -> None:
     same_check(kshark, capture, "-T", "json")
@@ -49,6 +50,7 @@ def test_findings_of_a_period_and_of_each_file_are_the_same(kshark: Run) -> None
     same_check(kshark, *FEW[:2], "--each", "--since", "+1s", "--ignore", "SESSION_NOT_CLOSED")
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", FEW[:3], ids=lambda path: path.name)
 def test_tables_are_the_same(kshark: Run, capture: Path, tmp_path: Path) -> None:
     same_export(kshark, tmp_path, capture)

@@ -80,6 +80,7 @@ def test_a_process_that_dies_ends_the_run_with_a_sentence() -> None:
     assert gone(workers)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_with_the_first_process_all_end(number: int) -> None:
     with started("-q", "--jobs", 3) as run:  # with output nobody would read it, and it would not read on
@@ -108,6 +109,7 @@ class Doubling:
         return 2 * item
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_what_is_sent_comes_back_in_order(method: str) -> None:
     with WorkerPool(2, Doubling, method) as pool:

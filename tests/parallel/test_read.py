@@ -22,11 +22,13 @@ def same(kshark: Run, *words: object, jobs: int = 2) -> None:
     assert together.code == alone.code
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", FEW, ids=lambda path: path.name)
 def test_json_lines_are_the_same(kshark: Run, capture: Path) -> None:
     same(kshark, capture, "-T", "json")
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
     "words", [("-T", "text"), ("-V",), ("-T", "fields", "-e", "kafka.api", "-e", "kafka.error_code"), ("-q",)], ids=str
 )

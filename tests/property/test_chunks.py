@@ -69,6 +69,7 @@ def sizes_of(random: Random, largest: int) -> Iterator[int]:
         yield random.randint(1, largest)
 
 
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("capture", sample_of(SMALL, 8, seed=4), ids=lambda path: path.stem)
 def test_batches_may_be_cut_anywhere(capture: Path) -> None:
     whole = Whole.load(capture)
@@ -108,6 +109,7 @@ def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(na
 LOW = {"IN_FLIGHT": 3, "RECOGNITION_BYTES": 3_000, "SEARCH_BYTES": 9_000, "REORDER_SEGMENTS": 5, "TOPICS": 9}
 
 
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))])
 def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing that was said changes afterwards, which `told` sees to."""

@@ -53,6 +53,7 @@ def differences(capture: Path) -> list[str]:
     return found
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_copy_changes_nothing(name: str) -> None:
     assert differences(CAPTURES / name) == []

@@ -69,12 +69,14 @@ def test_the_exact_path_is_another_one(exact: bool) -> None:
     assert taken == ([] if exact else list(FAST))
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("capture", sample_of(BUNDLED, 12, seed=3), ids=lambda path: path.name)
 def test_of_captures_as_they_are(capture: Path) -> None:
     random = Random(capture.name)
     assert_both_paths_agree(window(packets_of(capture), random, 2 * WINDOW), random)
 
 
+@pytest.mark.sweep(quick=6)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_of_captures_with(name: str) -> None:
     random = Random(name)

@@ -82,6 +82,7 @@ def told(items: Iterable[PacketBatch], options: Options, random: Random | None =
     return run.told
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("capture", sample_of(ALL, 10, seed=2), ids=lambda path: path.stem)
 def test_nobody_can_tell_where_the_state_was_put_away(capture: Path) -> None:
     random = Random(zlib.crc32(capture.name.encode()))
@@ -96,6 +97,7 @@ def test_nobody_can_tell_where_the_state_was_put_away(capture: Path) -> None:
 LOW = {"IN_FLIGHT": 3, "RECOGNITION_BYTES": 3_000, "SEARCH_BYTES": 9_000, "REORDER_SEGMENTS": 5, "TOPICS": 9, "FLOWS": 4, "SESSIONS": 2}
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 400))])
 def test_nor_in_the_middle_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in LOW.items() if seed % 2 else ():

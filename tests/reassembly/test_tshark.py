@@ -75,11 +75,13 @@ def assert_same_bytes(capture: Path) -> None:
             assert as_tshark_says(parts) == followed.get((flow.id, flow.ends[side]), b""), (flow.id, flow.ends[side])
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", BUNDLED)
 def test_tshark_follows_the_same_streams(name: str) -> None:
     assert_same_bytes(CAPTURES / name)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", LOSSY)
 def test_tshark_follows_the_same_streams_where_packets_were_lost_and_reordered(name: str) -> None:
     assert_same_bytes(shared("captures", "kafka-4", name))

@@ -11,6 +11,7 @@ from tests.report.browser import chromium
 from tests.shared import CAPTURES
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["adv-epochs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("share-restart", "adv-frames"))])
 def test_a_browser_shows_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runner(capsys)("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)

@@ -38,6 +38,7 @@ def shared_out(name: str, parts: int, seed: int) -> tuple[bytes, bytes]:
     return told(collected(*everything)), told(joined)
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("name", ["adv-epochs", "adv-sessions-4.2.1", "adv-frames", "share-restart"])
 @pytest.mark.parametrize("parts", [2, 7])
 def test_any_split_gives_the_same_report(name: str, parts: int) -> None:

@@ -109,6 +109,7 @@ def test_what_is_too_much_is_counted() -> None:
     assert "3 more clients in report.json" in Text(html(many)).words["findings"]
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "' + alert(1) + '", "\x1b[31m", "a" * 5000, "\\"])
 def test_names_of_a_capture_stay_text(name: str) -> None:
     page = html(broken(client_id=name, group_id=name, member_id=name, argument=name))

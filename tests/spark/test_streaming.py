@@ -114,6 +114,7 @@ class Spark:
 # -- as one capture
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("table", ["findings", "sessions", "steps", "exchanges", "flows", "weirds"])
 @pytest.mark.parametrize("capture", [RESTART, EPOCHS, CAPTURES / "tcp-var-missed.pcap"], ids=lambda path: path.stem)
 def test_file_by_file_with_deaths_between_it_tells_what_is_told_of_all_at_once(tmp_path: Path, capture: Path, table: str) -> None:
@@ -197,6 +198,7 @@ def test_bytes_that_come_between_taking_and_reading_are_not_read(tmp_path: Path)
     assert stream.rows == calm[: len(stream.rows)]
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(which("tcpdump") is None, reason="tcpdump is not installed")
 def test_tcpdump_rotates_and_all_but_its_last_file_are_complete(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

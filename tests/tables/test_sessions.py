@@ -56,6 +56,7 @@ def step_of(row: dict[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in same}, "expected": expected[0] if expected and len(expected) == 1 else expected}
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("name", SHARING)
 def test_they_are_those_of_kshark_sessions(name: str) -> None:
     found = judged(CAPTURES / name)
@@ -78,6 +79,7 @@ def test_every_share_request_is_a_step_and_stands_where_it_does(name: str) -> No
     assert {firsts[*key(row), row["client"]] for row in found["sessions"]} == {1}
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", WALKS)
 def test_every_refusal_has_the_cause_of_its_finding(name: str) -> None:
     """One more than the last accepted epoch, which anybody would expect at first, explains four in five of them."""

@@ -76,6 +76,7 @@ def test_segments_make_no_difference(mss: int, monkeypatch: pytest.MonkeyPatch) 
         assert weirds(found) == []
 
 
+@pytest.mark.sweep(quick=1)
 def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
     """What is read is a part of what was said; behind the handshake it is all but what the hole hit, and nobody is accused."""
     talk, secrets = talked
@@ -89,6 +90,7 @@ def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None
         accounted(found)
 
 
+@pytest.mark.sweep(quick=1)
 def test_any_run_of_packets_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
     talk, secrets = talked
     whole, random, count = said(told(talk, secrets)), Random(3), len(talk.packets())

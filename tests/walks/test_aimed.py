@@ -102,6 +102,7 @@ def losses(whole: Whole, scenario: Scenario) -> Iterator[Loss]:
             yield f"{scenario.name} without packet {whole.number[places[0]]}", whole.without(places)
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("aimed", sample_of(SCENARIOS, 5, seed=10), ids="-".join)
 def test_no_missing_connection_answer_or_end_accuses_anybody(aimed: tuple[str, str]) -> None:
     name, scenario = aimed

@@ -157,6 +157,7 @@ def check_many(damage: str, count: int) -> None:
     each()
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_accuses_nobody(damage: str) -> None:
     check_many(damage, 25)

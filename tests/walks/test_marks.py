@@ -14,6 +14,7 @@ from tests.walks.marking import mark
 WALKS = ("walk-412-1", "walk-wild-1")
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", WALKS)
 def test_each_refusal_has_one_cause_and_provable_ones_the_right_one(name: str) -> None:
     marks = mark(shared("captures", "walks", f"{name}.pcap"))
@@ -26,6 +27,7 @@ def test_each_refusal_has_one_cause_and_provable_ones_the_right_one(name: str) -
     assert marks.right >= 0.99 * marks.provable
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", WALKS)
 def test_mistakes_that_are_refused_otherwise_or_not_at_all_are_found_too(name: str) -> None:
     marks = mark(shared("captures", "walks", f"{name}.pcap"))

@@ -29,16 +29,19 @@ def line(finding: Finding) -> str:
     return f"{finding.code} at packet {finding.packet}"
 
 
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("variant", sorted(THINNED.glob("*.pcap")), ids=lambda path: path.stem)
 def test_recorded_variants_add_nothing(variant: Path) -> None:
     assert list(map(line, recorded(variant))) == []
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.stem)
 def test_scenarios_that_miss_something_add_nothing(capture: Path) -> None:
     assert told(capture, losses(loaded(capture).whole, seed=2, count=10)) == []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WALKS)
 def test_walks_that_miss_something_add_nothing(name: str) -> None:
     capture = walk(name)

@@ -69,6 +69,7 @@ def test_nothing_is_expected_where_writes_are_forgotten() -> None:
     assert not leader.answered(asked, [Run(90, 99, ACCEPT)], write(1), taken=True).is_due
 
 
+@pytest.mark.sweep
 def test_findings_of_captures_are_those_of_the_whole_look() -> None:
     whole = Whole.load(CAPTURES / "share-loss.pcap")
     for way, keep in single_packets(whole, every=100):

@@ -163,6 +163,7 @@ def test_records_are_in_what_leaders_store(name: str, monkeypatch: pytest.Monkey
     check(name, witnessed(CAPTURES / f"{name}.pcap", monkeypatch), BUNDLED[name])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", sample_of(SHARED, 6, seed=8))
 def test_records_are_in_what_leaders_of_more_captures_store(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(name, witnessed(shared("captures", f"{name}.pcap"), monkeypatch), SHARED[name])

@@ -94,6 +94,7 @@ def test_a_read_is_answered_with_what_was_stored(capture: str) -> None:
     assert differences(CAPTURES / f"{capture}.pcap") == (BUNDLED[capture], [])
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", SHARED)
 def test_the_same_in_larger_captures(capture: str) -> None:
     assert differences(shared("captures", f"{capture}.pcap")) == (SHARED[capture], [])

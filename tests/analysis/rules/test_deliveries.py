@@ -182,6 +182,7 @@ def test_a_partition_that_its_leader_is_not_sure_of_may_begin_anew() -> None:
     assert codes(talk) == []
 
 
+@pytest.mark.sweep
 def test_no_missing_packet_accuses_anybody() -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9)), talk.member("b")

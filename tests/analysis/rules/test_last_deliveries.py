@@ -169,6 +169,7 @@ def test_without_its_answer_a_release_may_not_have_been_taken() -> None:
     assert lost(talk.without_packets(asked.answer_packets)) == []
 
 
+@pytest.mark.sweep
 def test_no_missing_packet_makes_anybody_lose_records() -> None:
     talk = Conversation()
     a = released(talk, (0, 4, 5))

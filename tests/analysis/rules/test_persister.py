@@ -191,6 +191,7 @@ def test_an_older_broker_takes_the_epochs_of_a_write() -> None:
 ABOUT_STATE = [made for made in PROMISES if made.__module__.endswith((".persister", ".stored"))]
 
 
+@pytest.mark.sweep(quick=8)
 @pytest.mark.parametrize("promise", ABOUT_STATE, ids=lambda promise: promise.__name__)
 def test_missing_packets_accuse_nobody(promise: Promise) -> None:
     talk, _ = promise()
