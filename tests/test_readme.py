@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command import runner
 from tests.shared import CAPTURES, ROOT
 
 TEXT = (ROOT / "README.md").read_text()
@@ -19,14 +17,15 @@ SHOWN = re.findall(r"```console\n\$ (kshark [^\n]*)\n(.+?)```", TEXT, re.S)
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_a_command_prints_what_the_readme_shows(command: str, output: str, tmp_path: Path) -> None:
+def test_a_command_prints_what_the_readme_shows(
+    command: str, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if output.startswith("$"):
         pytest.skip("a list of commands without output")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path}
     (tmp_path / "captures").symlink_to(CAPTURES)  # what a command writes is no part of the checkout
-    done = subprocess.run(shlex.split(command), capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60, check=False)
-    printed = done.stdout.rstrip("\n").split("\n")
+    monkeypatch.chdir(tmp_path)
+    done = runner(capsys)(*shlex.split(command)[1:])
+    printed = done.out.rstrip("\n").split("\n")
     parts = [part.strip("\n").split("\n") for part in output.removesuffix("...\n").split("\n...\n")]
     assert printed[: len(parts[0])] == parts[0]
     if len(parts) > 1:

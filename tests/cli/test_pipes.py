@@ -17,8 +17,10 @@ from termios import FIONREAD
 
 import pytest
 
+from kshark.capture import stop as stop_module
 from kshark.capture.stop import Stop
 from kshark.output.manifest import read_manifest
+from tests.cli.command import Run
 from tests.shared import CAPTURES, ROOT
 
 CAPTURE = CAPTURES / "adv-epochs.pcap"
@@ -53,11 +55,7 @@ def ended(process: subprocess.Popen[bytes]) -> list[str]:
     return lines
 
 
-def of_file(*words: str) -> list[str]:
-    return subprocess.run([sys.executable, "-m", "kshark", *words, CAPTURE], capture_output=True, text=True, cwd=ROOT).stdout.splitlines()
-
-
-def test_findings_are_told_when_they_are_proved_and_the_summary_at_ctrl_c() -> None:
+def test_findings_are_told_when_they_are_proved_and_the_summary_at_ctrl_c(kshark: Run) -> None:
     whole = CAPTURE.read_bytes()
     with piped("check", "-T", "json") as process:
         fed(process, whole)
@@ -66,13 +64,13 @@ def test_findings_are_told_when_they_are_proved_and_the_summary_at_ctrl_c() -> N
         lines = [first.rstrip("\n"), *ended(process)]
     assert process.returncode == 1
     assert json.loads(first)["verdict"] in ("violation", "unknown", "note")
-    from_file = of_file("check", "-T", "json")
+    from_file = kshark("check", "-T", "json", CAPTURE).lines
     assert sorted(lines[:-1]) == sorted(from_file[:-1])
     assert lines[-1] == from_file[-1]
 
 
 @pytest.mark.sweep
-def test_for_people_the_first_of_each_sort_is_told_at_once() -> None:
+def test_for_people_the_first_of_each_sort_is_told_at_once(kshark: Run) -> None:
     with piped("check") as process:
         fed(process, CAPTURE.read_bytes())
         assert process.stdout is not None
@@ -81,17 +79,17 @@ def test_for_people_the_first_of_each_sort_is_told_at_once() -> None:
     assert early.startswith("03:37:4")
     assert sum(" violation by " in line or "  violation" in line for line in lines) > 5
     assert "-V shows all 48 findings" in lines
-    assert lines[-4:] == of_file("check")[-4:]
+    assert lines[-4:] == kshark("check", CAPTURE).lines[-4:]
 
 
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q", "--jobs", "2")], ids=" ".join)
-def test_ctrl_c_is_the_end_of_the_capture(words: tuple[str, ...]) -> None:
+def test_ctrl_c_is_the_end_of_the_capture(kshark: Run, words: tuple[str, ...]) -> None:
     with piped(*words) as process:
         fed(process, CAPTURE.read_bytes())
         lines = ended(process)
     assert process.returncode == (words[0] == "check")
-    assert lines == of_file(*words)
+    assert lines == kshark(*words, CAPTURE).lines
 
 
 def test_an_export_is_whole_after_ctrl_c(tmp_path: Path) -> None:
@@ -119,7 +117,8 @@ def test_what_the_writer_hands_over_at_ctrl_c_is_read_too() -> None:
     stop.close()
 
 
-def test_a_writer_who_goes_on_is_not_heard_for_ever() -> None:
+def test_a_writer_who_goes_on_is_not_heard_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_module, "_PATIENCE_S", 0.4)
     read, write = os.pipe()
     stop = Stop()
     with os.fdopen(read, "rb", buffering=0) as pipe:
