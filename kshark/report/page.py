@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -36,8 +37,8 @@ class Drawn(NamedTuple):
     svg: str
 
 
-def html(report: facts.Report) -> str:
-    """The page."""
+@cache
+def _templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("kshark.report", ""), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
@@ -53,7 +54,13 @@ def html(report: facts.Report) -> str:
         "times": words.times,
         "error": _error,
     }
-    template = environment.get_template("page.html.j2")
+    return environment
+
+
+def html(report: facts.Report) -> str:
+    """The page."""
+    templates = _templates()
+    template = templates.get_template("page.html.j2")
     page: str = template.render(
         report=report,
         verdict=words.verdict_of(report),
@@ -67,7 +74,7 @@ def html(report: facts.Report) -> str:
         reasons=REASONS,
         frames_filter=wireshark.of_frames,
         connection_filter=wireshark.of_connection,
-        style=environment.get_template("style.css").render(),
+        style=templates.get_template("style.css").render(),
         limits={"rows": ROWS, "kinds": KINDS, "findings": FINDINGS, "open": OPEN},
     )
     return page
