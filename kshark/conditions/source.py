@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
+from types import CodeType
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -79,8 +81,14 @@ class Row:
 
     def _made(self, source: str) -> Any:
         names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
-        exec(source, names)
+        exec(_compiled(source), names)
         return names["made"]
+
+
+@lru_cache(1 << 10)
+def _compiled(source: str) -> CodeType:
+    """Each of many analyses, of captures or of buckets, asks for the same."""
+    return compile(source, "<condition>", "exec")
 
 
 @dataclass(frozen=True, slots=True)
