@@ -18,6 +18,7 @@ from kshark.model import Finding
 from kshark.parallel.judging import Judging
 from kshark.registry import Registry
 from kshark.tables.events import Placed
+from spark_analysis.compressed import compress, decompress
 from spark_analysis.rows import Row, by_row, collected, frame_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def judged(exchanges: DataFrame, captures: Sequence[Bucketed], *, coverage: bool
     buckets = max(capture) + 1
     exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
     # what is common is judged even where nobody has exchanges
-    nobody = frame_of(exchanges.sparkSession, _EXCHANGE, [(one.bucket, 0, _NONE) for one in captures])
+    nobody = frame_of(exchanges.sparkSession, _EXCHANGE, [(one.bucket, 0, compress(_NONE)) for one in captures])
 
     def judge(rows: Iterator[Row]) -> Iterator[Row]:
         for bucket, own in groupby(rows, itemgetter(0)):
@@ -102,7 +103,7 @@ def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> 
         return ((bucket, _JSON.encode(one), None) for one in told if isinstance(one, Finding))
 
     for _, since, exchanges in rows:
-        yield from findings(judging.feed(since, exchanges))
+        yield from findings(judging.feed(since, decompress(exchanges)))
     yield from findings(judging.close())
     yield bucket, None, pickle.dumps((judging.observed, None if lister is None else lister.close()), 5)
 

@@ -31,13 +31,14 @@ from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
 from kshark.reassembly import Copies
 from kshark.tables.events import Placed
+from spark_analysis.compressed import compress, decompress
 from spark_analysis.plan import Plan, tasks_for
 from spark_analysis.rows import Row, by_row, collected, fault_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Rows of segments. `segments` below zero: no segments, but what a range's task SAID, pickled, in `columns`.
+#: Rows of segments, compressed. `segments` below zero: no segments, but what a range's task SAID, pickled, in `columns`.
 _PIECES: Final = "share int, place bigint, segments int, columns binary, payload binary"
 _PIECE: Final = pa.schema(
     [("share", pa.int32()), ("place", pa.int64()), ("segments", pa.int32()), ("columns", pa.binary()), ("payload", pa.binary())]
@@ -45,7 +46,7 @@ _PIECE: Final = pa.schema(
 _SAID: Final = -1
 #: The same for secrets of TLS that a range's packets bring: every share has to know them.
 _SECRETS: Final = -2
-#: Exchanges of a bucket (kshark.parallel.sorting.Packed), or with bucket TOLD what the driver is told, pickled.
+#: Exchanges of a bucket (kshark.parallel.sorting.Packed), compressed, or with bucket TOLD what the driver is told, pickled.
 _EXCHANGES: Final = "share int, bucket int, since bigint, data binary"
 _EXCHANGE: Final = pa.schema([("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
@@ -202,7 +203,7 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
             said.linked.extend(weirds)
             if segments is not None:
                 for share, piece in shared_out(segments, link.ends, plan.shares):
-                    yield plan.share + share, place, *piece
+                    yield plan.share + share, place, piece.segments, compress(piece.columns), compress(piece.payload)
             place += 1
         said.linked.extend(link.held())
         after = plan.ranges[number + 1].begin if number + 1 < len(plan.ranges) else plan.end
@@ -243,7 +244,7 @@ def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options
 
     def packed(found: Iterable[Packed]) -> Iterator[Row]:
         for bucket, since, exchanges in found:
-            yield share, plan.bucket + bucket, since, exchanges
+            yield share, plan.bucket + bucket, since, compress(exchanges)
 
     for _, _, segments, columns, payload in rows:
         if segments == _SAID:
@@ -251,6 +252,6 @@ def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options
         elif segments == _SECRETS:
             yield from packed(decoding.learn(columns))
         else:
-            yield from packed(decoding.feed(Piece(segments, columns, payload)))
+            yield from packed(decoding.feed(Piece(segments, decompress(columns), decompress(payload))))
     yield from packed(decoding.close(plan.end))
     yield share, _TOLD, 0, pickle.dumps(decoding.decoded, 5)

@@ -37,6 +37,7 @@ from kshark.tables.events import (
     signs_of_flow,
     weird_of,
 )
+from spark_analysis.compressed import compress
 from spark_analysis.rows import Row, by_row, collected, frame_of
 from spark_analysis.screen import bucket_key, odd
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from spark_analysis.tables import Tables
 
-#: Packed exchanges of a bucket, or with bucket TOLD what is common, pickled. Captures are counted, buckets are over all captures.
+#: Packed exchanges of a bucket, compressed, or with bucket TOLD what is common, pickled. Captures are counted, buckets are over all captures.
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
 _SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
@@ -154,7 +155,7 @@ def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Endin
     def full(rest: bool = False) -> Iterator[Row]:
         for number, held in packing.items():
             for bucket, since, exchanges in held.rest() if rest else held.full():
-                yield number, number * buckets + bucket, since, exchanges
+                yield number, number * buckets + bucket, since, compress(exchanges)
 
     for count, cells in enumerate(rows):
         row: dict[str, Any] = dict(zip(_COLUMNS, cells, strict=True))

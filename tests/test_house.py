@@ -50,7 +50,7 @@ ROOMS_OF = {
     "pandas": ("spark_analysis/",),
     "crc32c": ("kshark/records/",),
     "cryptography": ("kshark/tls/protection.py",),
-    "cramjam": ("kshark/records/", "kshark/capture/"),
+    "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
     "numpy": ("kshark/",),
     "msgspec": ("kshark/", "spark_analysis/"),
     "dpkt": (),
