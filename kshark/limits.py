@@ -25,11 +25,11 @@ FRAGMENT_NS: Final = 5_000_000_000
 PACKET_KINDS: Final = 256
 #: TCP connections whose state is held at the same time, 5 kB each; beyond it those idle for longest are forgotten.
 FLOWS: Final = 25_000
-#: TCP connections whose packets are measured and that are listed by themselves, 5 kB each; the others are counted.
-MEASURED_FLOWS: Final = 25_000
+#: TCP connections whose packets are measured and that are listed by themselves, up to 15 kB each; the others are counted.
+MEASURED_FLOWS: Final = 10_000
 #: Of a direction that is measured: holes that may be filled, and the last segments, by which a copy is told from what was sent again.
-MEASURED_HOLES: Final = 64
-MEASURED_SEGMENTS: Final = 64
+MEASURED_HOLES: Final = 16
+MEASURED_SEGMENTS: Final = 16
 #: What a segment held out of order takes beside its payload; payload and this are counted against the next two limits.
 LATE_SEGMENT_BYTES: Final = 256
 #: Bytes held out of order for one direction until the hole before them is given up as a Gap.

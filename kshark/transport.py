@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 class RoundTrips:
-    """Times in ns, in which some hundred counters stand for any number of them: the least and the greatest exact, others to two digits."""
+    """Times in ns, of which a few dozen counters hold any number: the least and the greatest exact, the median within a sixteenth."""
 
     __slots__ = ("_counts", "greatest", "least")
 
@@ -19,15 +19,8 @@ class RoundTrips:
     def add(self, ns: int) -> None:
         self.least = ns if self.least is None else min(self.least, ns)
         self.greatest = ns if self.greatest is None else max(self.greatest, ns)
-        scale = 10 ** max(0, len(str(ns)) - 2)
-        self._counts[(ns + scale // 2) // scale * scale] += 1
-
-    def update(self, other: RoundTrips) -> None:
-        """Adds those of another connection."""
-        if other.least is not None and other.greatest is not None:
-            self.least = other.least if self.least is None else min(self.least, other.least)
-            self.greatest = other.greatest if self.greatest is None else max(self.greatest, other.greatest)
-            self._counts.update(other._counts)
+        shift = max(0, ns.bit_length() - 4)
+        self._counts[(ns >> shift << shift) + (1 << shift >> 1)] += 1  # the middle of those with the same four leading bits
 
     @property
     def count(self) -> int:
@@ -51,7 +44,9 @@ class Sent:
     """What one side sent. Packets, unless told otherwise; `data` are those that carry bytes of the stream.
 
     `again`: bytes that were here before, or that come so late behind others that the network must have lost them before the capture.
-    `late`: bytes that others of the same side overtook. `copies`: sooner again than anybody can send them: they were captured twice.
+    `tail_probes`: the last bytes, sooner than any timeout: TCP asks so whether they came, also where only the acknowledgement is delayed.
+    `spurious`: they had been acknowledged already, so the acknowledgement was lost, or they were doubled. `late`: bytes that others of the
+    same side overtook. `copies`: sooner again than anybody can send them: captured twice, or doubled on the way.
     """
 
     packets: int = 0
@@ -59,8 +54,10 @@ class Sent:
     payload_bytes: int = 0
     again: int = 0
     again_bytes: int = 0
-    #: The longest that one of them came behind the first time, or behind what had overtaken it.
+    #: The longest that one of these came behind the first time, or behind what had overtaken it.
     again_ns: int = 0
+    tail_probes: int = 0
+    spurious: int = 0
     late: int = 0
     copies: int = 0
     #: SYNs behind the first one, of the same number.

@@ -41,6 +41,8 @@ class ListedSide(Struct):
     #: How long after the first time, at the most.
     retransmitted_after_ns: int
     syn_retransmissions: int
+    tail_probes: int
+    spurious_retransmissions: int
     out_of_order: int
     copies: int
     duplicate_acks: int
@@ -122,10 +124,10 @@ def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Tr
 
 def _captured_twice(one: Sent, other: Sent) -> bool:
     """Copies are no fewer than a fourth of what seems to be sent again, or half of what both sides said came again: nobody does that."""
-    copies, again, data = one.copies + other.copies, one.again + other.again, one.data + other.data
-    if again and 4 * copies >= again:
+    if one.again + other.again and 4 * (one.copies + other.copies) >= one.again + other.again:
         return True
-    return data >= 2 * _TELLING and all(2 * (side.again + side.copies) >= side.data - side.again - side.copies for side in (one, other))
+    twice = [side.again + side.tail_probes + side.spurious + side.copies for side in (one, other)]
+    return one.data + other.data >= 2 * _TELLING and 3 * twice[0] >= one.data and 3 * twice[1] >= other.data
 
 
 def _side(sent: Sent, account: Account) -> ListedSide:
@@ -144,6 +146,8 @@ def _side(sent: Sent, account: Account) -> ListedSide:
         retransmitted_bytes=sent.again_bytes,
         retransmitted_after_ns=sent.again_ns,
         syn_retransmissions=sent.syns_again,
+        tail_probes=sent.tail_probes,
+        spurious_retransmissions=sent.spurious,
         out_of_order=sent.late,
         copies=sent.copies,
         duplicate_acks=sent.duplicate_acks,

@@ -47,6 +47,10 @@ class Network(Struct):
     retransmitted_after_ns: int
     #: The two hosts between which most was sent again.
     worst: Between | None
+    #: The last bytes again, to ask whether they came: lost, or acknowledged late.
+    tail_probes: int
+    #: Sent again though it had been acknowledged.
+    spurious: int
     out_of_order: int
     captured_twice: int
     #: Bytes that the capture does not have, and connections without them all.
@@ -85,6 +89,8 @@ def network(flows: Sequence[ListedFlow], answers: Percentiles, not_listed: int) 
         retransmitting=sum(flow.again > 0 for flow in trusted),
         retransmitted_after_ns=max((side.retransmitted_after_ns for flow in trusted for side in flow.sides), default=0),
         worst=max(pairs, key=lambda pair: pair.retransmissions) if again else None,
+        tail_probes=sum(side.tail_probes for flow in trusted for side in flow.sides),
+        spurious=sum(side.spurious_retransmissions for flow in trusted for side in flow.sides),
         out_of_order=sum(side.out_of_order for flow in trusted for side in flow.sides),
         captured_twice=len(flows) - len(trusted),
         gap_bytes=sum(side.gap_bytes for side in sides),

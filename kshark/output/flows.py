@@ -21,23 +21,25 @@ _VERDICTS: Final = {
 }
 
 _FLOWS: Final = (
-    Column("flow", right=True, drop=6),
+    Column("flow", right=True, drop=7),
     Column("client"),
     Column("broker", elastic=15),
     Column("is", elastic=5),
-    Column("packets", right=True, drop=4),
+    Column("packets", right=True, drop=5),
     Column("bytes", right=True),
-    Column("messages", right=True, drop=3),
+    Column("messages", right=True, drop=4),
     Column("gap", right=True),
-    Column("skipped", right=True, drop=7),
-    Column("unfinished", right=True, drop=8),
+    Column("skipped", right=True, drop=8),
+    Column("unfinished", right=True, drop=9),
     Column("again", right=True),
-    Column("late", right=True, drop=9),
-    Column("copies", right=True, drop=2),
-    Column("0-win", right=True, drop=10),
+    Column("probes", right=True, drop=1),
+    Column("spurious", right=True, drop=2),
+    Column("late", right=True, drop=10),
+    Column("copies", right=True, drop=3),
+    Column("0-win", right=True, drop=11),
     Column("dup ack", right=True, drop=1),
     Column("rtt ms", right=True),
-    Column("lasted", right=True, drop=5),
+    Column("lasted", right=True, drop=6),
     Column("ended", elastic=5),
 )
 _SIDES: Final = (
@@ -56,6 +58,8 @@ _SIDES: Final = (
     Column("TLS", right=True),
     Column("again", right=True),
     Column("SYN again", right=True),
+    Column("probes", right=True),
+    Column("spurious", right=True),
     Column("late", right=True),
     Column("copies", right=True),
     Column("dup ack", right=True),
@@ -119,6 +123,11 @@ def _evidence(found: Network) -> Iterator[Line]:
     if found.refused:
         told = f"{counted(found.refused, 'connection')} refused"
         yield [(told, WARN), (": the host answers and nobody listens there, which is not the network", PLAIN)]
+    if found.tail_probes:
+        yield [(counted(found.tail_probes, "tail loss probe"), VALUE), (": the last packet was lost, or its acknowledgement late", PLAIN)]
+    if found.spurious:
+        told = f"{counted(found.spurious, 'packet')} sent again though already acknowledged"
+        yield [(told, WARN), (": the acknowledgement was lost or late, or the packet doubled", PLAIN)]
     if found.out_of_order:
         yield [(counted(found.out_of_order, "packet"), VALUE), (" overtaken by later ones", PLAIN)]
     if found.gapped:
@@ -156,6 +165,8 @@ def _row(flow: ListedFlow) -> list[Cell]:
         _sized(sum(side.skipped_bytes for side in sides)),
         _sized(sum(side.unfinished_bytes for side in sides)),
         again,
+        _some(sum(side.tail_probes for side in sides), VALUE),
+        _some(sum(side.spurious_retransmissions for side in sides), WARN),
         _some(sum(side.out_of_order for side in sides), WARN),
         _some(sum(side.copies for side in sides), WARN),
         _some(sum(side.zero_windows for side in sides), WARN),
@@ -198,6 +209,8 @@ def _counts(side: ListedSide) -> list[Cell]:
         _some(side.tls_bytes, VALUE),
         _some(side.retransmissions, ERROR),
         _some(side.syn_retransmissions, ERROR),
+        _some(side.tail_probes, VALUE),
+        _some(side.spurious_retransmissions, WARN),
         _some(side.out_of_order, WARN),
         _some(side.copies, WARN),
         _some(side.duplicate_acks, VALUE),

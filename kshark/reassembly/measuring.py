@@ -1,9 +1,9 @@
 """What packets say of the network: sent again, overtaken, no room to receive, round trips. One by one, and only where somebody asks.
 
 Wireshark's terms, decided by the bytes rather than by the time alone: what is behind the last number and fills a hole was overtaken, unless
-it comes later than a round trip, when it was lost before the capture and sent again; what fills none was here before. That is sent again,
-or, sooner than a round trip, captured twice: nobody can know so soon that it was lost. Source: RFC 9293, RFC 6298 (section 3: no round
-trip is taken from what was sent again).
+it comes later than a round trip, when it was lost before the capture and sent again; what fills none was here before. That is sent again;
+spurious, where it had been acknowledged; a probe, where it is the last and no timeout has gone by; or, sooner than a round trip, a copy:
+nobody can know so soon that it was lost. Source: RFC 9293, RFC 8985, RFC 6298 (section 3: no round trip is taken from what was sent again).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from kshark.transport import Sent, Transport
 #: Where no round trip was seen: what is overtaken comes within that time (Wireshark's threshold), and what comes again sooner is a copy.
 _OVERTAKEN_NS: Final = 3_000_000
 _COPIED_NS: Final = 1_000_000
+#: The shortest timeout that is in use (Linux: TCP_RTO_MIN): what is last and comes again sooner is a tail loss probe (RFC 8985).
+_TIMEOUT_NS: Final = 200_000_000
 #: Sooner than anybody sends a SYN again (RFC 6298, section 2: a second).
 _SYN_NS: Final = 200_000_000
 
@@ -90,7 +92,7 @@ class _Measured:
             self._window(here, time_ns, window)
             here.sent.keep_alives += not size and here.next is not None and seq == here.next - 1 & 0xFFFFFFFF
         if flags & RST == 0 and (size or flags & FIN):
-            self._data(here, time_ns, seq, size, size + (flags & FIN))
+            self._data(here, there, time_ns, seq, size, size + (flags & FIN))
 
     def _syn(self, here: _Side, there: _Side, time_ns: int, seq: int, flags: int) -> None:
         if here.isn is None:
@@ -140,7 +142,7 @@ class _Measured:
             here.zero_ns = None
         here.window = window
 
-    def _data(self, here: _Side, time_ns: int, seq: int, size: int, count: int) -> None:
+    def _data(self, here: _Side, there: _Side, time_ns: int, seq: int, size: int, count: int) -> None:
         """So many numbers from `seq` on: bytes, and the one of a FIN."""
         if here.next is None:
             here.next = seq
@@ -159,11 +161,11 @@ class _Measured:
             here.sent.keep_alives += 1
             return
         else:
-            self._behind(here, time_ns, begin, end, size)
+            self._behind(here, there, time_ns, begin, end, size)
             here.timed = None
         here.next = max(due, end)
 
-    def _behind(self, here: _Side, time_ns: int, begin: int, end: int, size: int) -> None:
+    def _behind(self, here: _Side, there: _Side, time_ns: int, begin: int, end: int, size: int) -> None:
         """Something before the last number."""
         sent, whole_ns = here.sent, self._round_trip()
         since = here.fill(begin, end)
@@ -175,18 +177,23 @@ class _Measured:
         if before is not None and time_ns - before < (_COPIED_NS if whole_ns is None else whole_ns):
             sent.copies += 1
             return
+        if since is None and there.ack is not None and here.place(there.ack) >= end:
+            sent.spurious += 1
+            return
+        if before is not None and end == here.next and time_ns - before < _TIMEOUT_NS:
+            sent.tail_probes += 1
+            return
         sent.again += 1
         sent.again_bytes += size
         first_ns = before if since is None else since
         sent.again_ns = max(sent.again_ns, 0 if first_ns is None else time_ns - first_ns)
 
     def _round_trip(self) -> int | None:
-        """The least time in which a side may hear of what it sent, wherever the capture was taken; None where nothing tells."""
-        least = [side.sent.round_trips.least for side in self._sides if side.sent.round_trips.least is not None]
-        handshake_ns = self._transport.handshake_ns
-        if handshake_ns is None:
-            return sum(least) if least else None
-        return min(handshake_ns, sum(least)) if len(least) == 2 else handshake_ns
+        """The time in which a side usually hears of what it sent, wherever the capture was taken; None where nothing tells."""
+        if self._transport.handshake_ns is not None:
+            return self._transport.handshake_ns
+        seen = [median for side in self._sides if (median := side.sent.round_trips.median) is not None]
+        return sum(seen) if seen else None
 
 
 class Measuring:
