@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from tests.conversation import (
     events,
     findings,
 )
+from tests.fuzz.unreadable import Spoiled, spoiled
 
 #: Ethernet, IPv4 and TCP headers of tests.packets.
 HEADERS = 54
@@ -78,3 +80,12 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
             list(analyzer.feed(event))
     list(analyzer.close())
     assert analyzer.summary()["sessions"] == len(sessions_of(analyzer.listed()))
+
+
+@pytest.mark.parametrize(
+    ("capture", "place"),
+    [("share-errors.pcap", 294), ("share-errors.pcap", 296), ("share-errors.pcap", 313), ("share-restart.pcap", 999)],
+)
+def test_a_body_that_cannot_be_read_accuses_nobody_of_what_may_be_in_it(capture: str, place: int) -> None:
+    """A fetch or its answer, behind which the member acknowledges what it was handed there; what was stored of an acknowledgement."""
+    assert [found.code for found in spoiled(Spoiled(capture, [place], 0xFF))] == ["UNDECODABLE_BODY"]

@@ -11,5 +11,6 @@ from tests.fuzz.frames import Connections
 from tests.fuzz.kind import Kind
 from tests.fuzz.losses import Losses
 from tests.fuzz.records import Records
+from tests.fuzz.unreadable import Unreadable
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Connections(), Bodies(), Records(), Filters())
+KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Unreadable(), Connections(), Bodies(), Records(), Filters())

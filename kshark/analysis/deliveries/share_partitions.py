@@ -121,6 +121,8 @@ class Deliveries:
             said += self._misdirected(step, answer, session)
         if self._rules.pending:
             self._rules.prove(said)
+        if not acquired and step.any_doubt is not None:
+            session.unread = step.end
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
                 self._got_nothing(step, session, said)
@@ -177,10 +179,12 @@ class Deliveries:
 
     def store(self, step: StateStep) -> None:
         """What a leader reads and writes tells what it knows of the records."""
-        if not step.taken or step.call.any_doubt is not None:
-            return
         key = step.call.group_id, step.partition
         partition = self._partitions.get(key)
+        if step.call.any_doubt is not None and step.is_write and partition is not None:  # it may have been: nobody lacks it
+            partition.persistence.write(step, stored_of(step.batches), is_awaited=bool(partition.open))
+        if not step.taken or step.call.any_doubt is not None:
+            return
         if step.is_read and step.given is not None and step.given.start_offset is not None:
             self._begun[key] = step.given.start_offset, stored_of(step.given.batches), step
             if len(self._begun) > limits.SHARE_PARTITIONS:
@@ -389,7 +393,7 @@ def _is_alone(session: SessionState, connection: Connection) -> bool:
 def _is_all_seen(step: Step, session: SessionState, partition: SharePartition) -> bool:
     """Whether the capture holds all that the member has done with the broker, which knows what became of it."""
     join = session.member.join
-    if join is None or partition.doubt[0] > join.packet:
+    if join is None or max(partition.doubt[0], session.unread) > join.packet:
         return False
     hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
     return session.broker.missing_between(hosts, join.packet, step.end) is None

@@ -109,6 +109,7 @@ class ShareSessionRunner:
     def blind(self, packet: int, doubt: str) -> None:
         """What is known of the session may be wrong from that packet on."""
         self._queue.append(Blind(packet, doubt))
+        self.state.unread = packet
 
     # -- what can be said
 
