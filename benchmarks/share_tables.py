@@ -1,13 +1,14 @@
 """Tables of many share requests, without their packets: rows of bundled captures, repeated for as many members as wanted.
 
-Each member opens a share session, acknowledges and fetches in turn, and closes it; now and then it asks for Metadata. One in a hundred is
-refused on its way, for an epoch that was not due, and opens another session. One member more may send as many requests as all others.
+Twenty members are a group, and each has a partition of its own: it opens a share session, acknowledges what it was handed and fetches
+more in turn, and closes it; now and then it asks for Metadata. One in a hundred is refused on its way, for an epoch that was not due, and
+opens another session: one group of five has such a member. One member more may send as many requests as all others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,10 @@ Row = dict[str, Any]
 NAME: Final = "members.pcap"
 #: One member in so many is refused once.
 _REFUSED: Final = 100
+#: Members of a group.
+_TOGETHER_IN_GROUP: Final = 20
+#: Records that an answer hands out.
+_RECORDS: Final = 15
 #: Rows of each table that are made together.
 _TOGETHER: Final = 200_000
 _BEGIN_NS: Final = 1_795_000_000_000_000_000
@@ -91,9 +96,10 @@ class _Templates:
 
     def __init__(self) -> None:
         plain, refused = _rows("share-java-explicit.pcap"), _rows("adv-epochs.pcap")
-        self.opening = _share(plain, 78, 0, 0)
-        self.acknowledging = _share(plain, 79, 1, 0)
-        self.fetching = _share(plain, 78, 2, 0)
+        self.opening = _edited(_share(plain, 78, 0, 0), "request_json", _of_one_partition)
+        self.acknowledging = _edited(_share(plain, 79, 1, 0), "request_json", _all_accepted)
+        handed_out = self.opening[0]["response_json"]
+        self.fetching = _edited(_share(plain, 78, 2, 0), "response_json", lambda _: handed_out)
         self.closing = _share(plain, 79, -1, 0)
         pairs = zip(self.fetching, _share(refused, 78, 3, 123), strict=True)
         self.refused = tuple(one | {name: other[name] for name in ("error_code", "response_json") if name in other} for one, other in pairs)
@@ -101,6 +107,19 @@ class _Templates:
         self.flow = next(row for row in plain["flows"] if row["flow_id"] == flow_id)
         self.introduction = next(row for row in plain["exchanges"] if row["flow_id"] == flow_id and row["api_key"] == 18)
         self.metadata = next(row for row in plain["exchanges"] if row["api_key"] == 3)
+
+
+def _edited(rows: tuple[Row, Row], column: str, edit: Callable[[str], str]) -> tuple[Row, Row]:
+    exchange, request = rows
+    return exchange | {column: edit(exchange[column])}, request
+
+
+def _of_one_partition(body: str) -> str:
+    return re.sub(r'("partitions":\[\{"partition_index":0,"acknowledgement_batches":\[\]\}),[^\]]*\[\]\}', r"\1", body)
+
+
+def _all_accepted(body: str) -> str:
+    return re.sub(r'"acknowledge_types":\[[^\]]*\]', '"acknowledge_types":[1]', body)
 
 
 def _rows(capture: str) -> dict[str, list[Row]]:
@@ -180,6 +199,10 @@ class _Steps:
     def ids(self) -> pa.Array:
         return pc.binary_join_element_wise("member-", pc.cast(pa.array(self.member), pa.string()), "")
 
+    @cached_property
+    def groups(self) -> pa.Array:
+        return pc.binary_join_element_wise("group-", pc.cast(pa.array(self.member // _TOGETHER_IN_GROUP), pa.string()), "")
+
 
 def _kinds(known: _Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], _Steps]]:
     """The requests by what they are."""
@@ -215,6 +238,7 @@ def _exchanges(known: _Templates, group: Group, rounds: Int64s) -> list[pa.Recor
     )
     for (row, _), steps in _kinds(known, _Steps.of(group, rounds)):
         texts = {
+            "group_id": steps.groups,
             "member_id": steps.ids,
             "request_json": _asked(row, steps),
             "response_json": _all(_told(row["response_json"], steps), len(steps)),
@@ -226,7 +250,12 @@ def _exchanges(known: _Templates, group: Group, rounds: Int64s) -> list[pa.Recor
 def _share_requests(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     made = []
     for (_, row), steps in _kinds(known, _Steps.of(group, rounds[rounds >= 0])):
-        own = {"member_id": steps.ids, "epoch": pa.array(steps.epoch, pa.int32()), "session_key": pa.array(steps.member)}
+        own = {
+            "group_id": steps.groups,
+            "member_id": steps.ids,
+            "epoch": pa.array(steps.epoch, pa.int32()),
+            "session_key": pa.array(steps.member),
+        }
         own["previous_epoch"] = steps.previous_epoch
         made.append(_batch("share_requests", row, _common(known, steps) | own))
     return made or [_batch("share_requests", known.opening[1], {}, 0)]
@@ -292,17 +321,23 @@ def _places(steps: _Steps, behind: int = 0) -> dict[str, pa.Array]:
 
 
 def _asked(row: Row, steps: _Steps) -> pa.Array:
-    """The request's body with the member's id and the epoch."""
-    before, rest = row["request_json"].split(row["member_id"])
+    """The request's body with its group, the member's id and the epoch."""
+    begin, rest = row["request_json"].split(row["group_id"])
+    before, rest = rest.split(row["member_id"])
     between, epoch, behind = rest.partition('"share_session_epoch":')
     behind = behind[behind.index(",") :]
-    return pc.binary_join_element_wise(before, steps.ids, between + epoch, _text(steps.epoch), _told(behind, steps), "")
+    return pc.binary_join_element_wise(
+        begin, steps.groups, before, steps.ids, between + epoch, _text(steps.epoch), _told(behind, steps), ""
+    )
 
 
 def _told(body: str, steps: _Steps) -> pa.Array | str:
-    """A body with sizes and offsets of its own."""
-    numbers = {"size": _mixed(steps.packet) % 60_000, "first_offset": steps.number * 15, "last_offset": steps.number * 15 + 14}
-    words = re.split(r'("(?:size|first_offset|last_offset)":)\d+', body)
+    """The body with sizes, a partition and offsets of its own: what a fetch acquires, the request behind it acknowledges."""
+    first = steps.number // 2 * _RECORDS
+    last = first + _RECORDS - 1
+    numbers = {"size": _mixed(steps.packet) % 60_000, "partition_index": steps.member, "first_offset": first, "last_offset": last}
+    numbers |= {"[[": first, ",": last}  # of a span, which has no names
+    words = re.split(r'("(?:size|partition_index|first_offset|last_offset)":|\[\[(?=0,14)|(?<=\[\[0),(?=14))\d+', body)
     pieces: list[pa.Array | str] = [words[0]]
     for name, rest in zip(words[1::2], words[2::2], strict=True):
         pieces += [name, _text(numbers[name.strip('":')]), rest]
