@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from spark_analysis.tables import Tables
 
-#: Packed exchanges of a bucket, compressed, or with bucket TOLD what is common, pickled. Captures are counted, buckets are over all captures.
+#: Packed exchanges of a bucket, compressed; with bucket TOLD what is common, pickled. Captures are counted, buckets are over all of them.
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
 _SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
