@@ -15,6 +15,7 @@ from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered, only_passing
 from kshark.cli.source import Source, print_notes, sources
+from kshark.errors import UsageError
 from kshark.flows import FlowCounting
 from kshark.metrics import APIS, ShareCounting, listed
 from kshark.model import Event, Exchange
@@ -66,6 +67,8 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
 
 
 def run(args: Namespace) -> int:
+    if args.verbose and not args.flows:
+        raise UsageError("-V shows the directions of connections; write stats --flows -V")
     sink = Sink(sys.stdout)
     wanted = display_filter(args)
     for source in sources(args, filtered(_options(args, wanted), args)):
