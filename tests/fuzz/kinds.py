@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tests.fuzz.bodies import Bodies
 from tests.fuzz.captures import Captures
+from tests.fuzz.commands import Commands
 from tests.fuzz.filters import Filters
 from tests.fuzz.frames import Connections
 from tests.fuzz.kind import Kind
@@ -13,4 +14,4 @@ from tests.fuzz.losses import Losses
 from tests.fuzz.records import Records
 from tests.fuzz.unreadable import Unreadable
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Unreadable(), Connections(), Bodies(), Records(), Filters())
+KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Unreadable(), Connections(), Bodies(), Records(), Filters(), Commands())

@@ -78,5 +78,6 @@ def spoiled(case: Spoiled) -> list[Finding]:
     packets = [*_packets(case.capture)[0]]
     for at in case.packets:
         packet, body = packets[at], _body_at(packets[at])
-        packets[at] = replace(packet, data=packet.data[:body] + bytes([case.filler]) * (len(packet.data) - (body or 0)))
+        if body is not None:
+            packets[at] = replace(packet, data=packet.data[:body] + bytes([case.filler]) * (len(packet.data) - body))
     return added(loaded(case.capture)[1], findings_in([batch(packets)]))

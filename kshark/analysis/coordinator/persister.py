@@ -15,11 +15,13 @@ from kshark.analysis.judge import Judgement
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import STORED
 from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.reading import doubt_of
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.persister import STATES_FORGOTTEN, forgotten
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.rules.stored import LONGEST_WINDOW
 from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.holes import Hole
 from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
@@ -53,7 +55,10 @@ class Persister:
     def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
-        for step in state_steps(request, response, connection):
+        steps = state_steps(request, response, connection)
+        if not steps and doubt_of(request) == "cut":  # of whatever group's partitions it was, it may have been taken
+            connection.holes.add(Hole(request.packet, request.packet, "cut"))
+        for step in steps:
             stored = self._of((step.call.group_id, *step.partition))
             if self._covering is not None:
                 self._covering.step(Storing(step, stored), PERSISTER.name, step.call.api_key)
