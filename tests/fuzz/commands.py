@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from kshark.capture import source
 from kshark.cli import COMMANDS, main
 from tests.fuzz.captures import damaged
 from tests.fuzz.filters import names
@@ -55,10 +56,11 @@ _PLAIN: Final = (
 
 
 class Call(msgspec.Struct):
-    """A command's words, and what its file holds."""
+    """A command's words, and what its file holds; `twice`: two processes must say what one says."""
 
     words: list[str]
     data: bytes
+    twice: bool = False
 
 
 class Commands(Kind[Call]):
@@ -76,6 +78,8 @@ class Commands(Kind[Call]):
             words += random.choices(_PLAIN, k=random.randrange(4))
         if command in ("export", "report") and random.random() < 0.8:
             words += ["-o", FOLDER]
+        if random.random() < 0.04:
+            return Call([random.choice(("read", "check")), "-T", "json", FILE], _file(random), True)
         return Call([*words, FILE] if random.random() < 0.95 else words, _file(random))
 
     def check(self, case: Call) -> Seen:
@@ -85,7 +89,9 @@ class Commands(Kind[Call]):
             text.write_bytes(case.data[:50])
             places = {FILE: str(path), FOLDER: f"{folder}/out", TEXT: str(text)}
             words = [word.replace(FOLDER, places[FOLDER]) if FOLDER in word else places.get(word, word) for word in case.words]
-            code, said = run(words)
+            code, out, said = run(words)
+            if case.twice and (code, out, said) != run([*words, "--jobs", "2"]):
+                raise Broken("two processes say something else than one", words)
         if code not in (0, 1, 2):
             raise Broken("another exit code than 0, 1 or 2", code)
         if FAULT in said or "Traceback" in said:
@@ -99,19 +105,23 @@ class Commands(Kind[Call]):
 
     def smaller(self, case: Call) -> Iterator[Call]:
         for words in shorter(case.words[1:]):
-            yield Call([case.words[0], *words], case.data)
-        yield from (Call(case.words, data) for data in shorter_bytes(case.data))
+            yield Call([case.words[0], *words], case.data, case.twice)
+        yield from (Call(case.words, data, case.twice) for data in shorter_bytes(case.data))
 
 
-def run(words: list[str]) -> tuple[int, str]:
-    """The command in this process: its exit code, and what it said on stderr."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace"), io.StringIO()
+def run(words: list[str]) -> tuple[int, bytes, str]:
+    """The command in this process: its exit code, what it said on stdout and on stderr; in batches of a few packets."""
+    out, err = io.TextIOWrapper(made := io.BytesIO(), "utf-8", errors="backslashreplace"), io.StringIO()
+    before, source.BATCH_BYTES = source.BATCH_BYTES, 8192
     with redirect_stdout(out), redirect_stderr(err):
         try:
             code = main(words)
         except SystemExit as leaving:  # argparse's --help
             code = int(leaving.code or 0)
-    return code, err.getvalue()
+        finally:
+            source.BATCH_BYTES = before
+    out.flush()
+    return code, made.getvalue(), err.getvalue()
 
 
 def _filter(random: Random) -> str:
