@@ -281,6 +281,8 @@ class Analyzer:
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
         connection = self._connections.by_flow.get(request.flow)
+        if connection is not None:
+            self._connections.unread(connection, request, response)
         call = None if connection is None else call_of(request, response, connection)
         reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
         if call is None or reply not in UNEXPLAINED:

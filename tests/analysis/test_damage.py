@@ -84,7 +84,16 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(
     ("capture", "place"),
-    [("share-errors.pcap", 294), ("share-errors.pcap", 310), ("adv-acks.pcap", 336), ("seed-messy.pcap", 325), ("share-leaders.pcap", 547)],
+    [
+        ("share-errors.pcap", 294),
+        ("share-errors.pcap", 310),
+        ("adv-acks.pcap", 336),
+        ("seed-messy.pcap", 325),
+        ("share-leaders.pcap", 547),
+        ("share-locks.pcap", 277),
+        ("adv-acks.pcap", 255),
+        ("share-errors.pcap", 148),
+    ],
 )
 def test_a_body_that_cannot_be_read_accuses_nobody_of_what_may_be_in_it(capture: str, place: int) -> None:
     """A fetch or its answer, behind which the member acknowledges what it was handed there; what was stored of an acknowledgement."""

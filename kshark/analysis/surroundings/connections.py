@@ -161,6 +161,10 @@ class Connections:
             connection.orphans += 1
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
+    def unread(self, connection: Connection, request: Message, answer: Message) -> None:
+        """A request that could not be read was answered: what it did is not known."""
+        self._lose(connection, Hole(request.packet, answer.packet, "cut"))
+
     # -- ends
 
     def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
