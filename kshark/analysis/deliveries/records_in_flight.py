@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -118,6 +118,15 @@ def runs_of(batches: Iterable[Batch]) -> list[Run]:
 def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
     """Batches of a share coordinator, as far as they make sense."""
     return [_stored((first, last, STORED[state], count)) for first, last, state, count in batches if state in STORED and first <= last]
+
+
+def held_before(pieces: Sequence[Piece]) -> Hold | None:
+    """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
+    holds = {id(one.hold): one.hold for piece in pieces for one in piece.value}
+    if len(holds) != 1 or any(one.how == "released" for piece in pieces for one in piece.value):
+        return None
+    (hold,) = holds.values()
+    return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)
 
 
 #: NamedTuples made in C; see offset_ranges.

@@ -19,7 +19,7 @@ from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored
+from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import (
@@ -77,6 +77,8 @@ class SharePartition:
         self.start: int | None = None
         self.end: int | None = None
         self.highest = LEAST_LIMIT
+        #: The highest offset that was handed out, also by those who led it before.
+        self.reached = -1
         #: Why nothing is known of what was before that packet.
         self.doubt: tuple[int, str] = 0, "beginning_not_seen"
         #: What was known of them before all began anew, and why it did; None once more records were acquired.
@@ -176,7 +178,7 @@ class SharePartition:
         for first, last, count, pieces, lacks in handed:
             if first > last:
                 continue
-            hold = Hold(step, early, late, None, _held_before(pieces) if pieces else None, lacks)
+            hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks)
             if count > self.highest:
                 self.highest = count
             self.records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
@@ -185,6 +187,8 @@ class SharePartition:
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
                 self.end = last + 1
+                if last > self.reached:
+                    self.reached = last
             if first < self.window.low or last > self.window.last:
                 self.window.acquire(step, first, last)
             self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
@@ -388,12 +392,3 @@ def _renewed(hold: Hold, step: Step) -> Hold:
     answer = step.answer
     lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else hold.early_ns - hold.step.time_ns
     return Hold(hold.step, step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS, step, None, hold.lacks)
-
-
-def _held_before(pieces: Sequence[Piece]) -> Hold | None:
-    """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
-    holds = {id(one.hold): one.hold for piece in pieces for one in piece.value}
-    if len(holds) != 1 or any(one.how == "released" for piece in pieces for one in piece.value):
-        return None
-    (hold,) = holds.values()
-    return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)

@@ -55,9 +55,13 @@ def beyond_the_end(now: Acknowledging) -> Argument | None:
 
 
 def _past_the_end(now: Acknowledging) -> Argument:
-    """A leader that has begun anew does not know of all that it or another one handed out before."""
+    """A leader that has begun anew does not know of all that it or another one handed out before; it may be seen from that alone."""
     begun, why = now.share_partition.doubt
-    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent, because=why if begun else None)
+    if now.extent[1] <= now.share_partition.reached:
+        because: str | None = "leader_moved"
+    else:
+        because = why if begun and why != "leader_moved" else None
+    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent, because=because)
 
 
 def after_the_lock(now: Acknowledging) -> Argument | None:

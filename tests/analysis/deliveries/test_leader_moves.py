@@ -6,7 +6,7 @@ import pytest
 
 from tests.analysis.coordinators import AVAILABLE, Sender
 from tests.analysis.talks import handed
-from tests.conversation import Asked, Conversation, Member, findings, note, unknown
+from tests.conversation import Asked, Conversation, Member, findings, note, unknown, violation
 
 OTHER = "10.0.0.8:9092"
 ACCEPT = 1
@@ -61,6 +61,24 @@ def test_a_leader_that_read_the_state_anew_knows_nothing_of_what_it_handed_out()
     Sender(talk.connection()).read().given(0, (10, 19, AVAILABLE, 1))
     asked = a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered(acks={0: INVALID_REQUEST})
     assert findings(talk) == [unknown("ACK_REFUSED", asked, "leader_moved")]
+
+
+def test_that_a_leader_reads_the_state_anew_need_not_be_in_the_capture() -> None:
+    """Brokers talk among themselves on another listener: what was handed out is past the end of none but a leader that began anew."""
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, (0, 19))
+    asked = a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered(acks={0: INVALID_REQUEST})
+    assert findings(talk) == [unknown("ACK_REFUSED", asked, "leader_moved")]
+
+
+def test_what_nobody_ever_handed_out_is_past_the_end_of_every_leader() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, (0, 19))
+    Sender(talk.connection()).read().given(0, (10, 19, AVAILABLE, 1))
+    asked = a.share_acknowledge(1, [(500, 509, ACCEPT)]).answered(acks={0: INVALID_REQUEST})
+    assert findings(talk) == [violation("ACK_NOT_ACQUIRED", asked, blame="client", cause="beyond_end")]
 
 
 def test_the_next_leader_goes_on_counting_deliveries() -> None:
