@@ -73,14 +73,17 @@ class Situation:
 
     @cached_property
     def end_cause(self) -> EndCause | None:
-        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and is certain."""
+        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and is certain.
+
+        Where the last opening that was answered found no room, one without an answer more likely found none either than died since.
+        """
         causes = [state.ended for state in self.agreeing if state.due == ABSENT and state.ended is not None]
         if not causes or len(causes) < len(self.agreeing):
             return None
         ordinary = [cause for cause in causes if cause.cause in ORDINARY]
         if not ordinary and len({cause.cause for cause in causes}) > 1:
             return None
-        return min(ordinary or causes, key=lambda cause: cause.because is not None)
+        return min(ordinary or causes, key=lambda cause: (cause.because is not None, cause.cause != "session_limit"))
 
     def all_agree(self, relation: str) -> bool:
         """Whether the epoch stands so to every epoch that may be due: `replay`, `stale` or `ahead`."""

@@ -30,6 +30,17 @@ def test_who_goes_on_counting_uses_the_closed_session() -> None:
     assert used_after_final(4, 5, 5, 6) == ["violation"] * 4
 
 
+def test_an_opening_without_an_answer_found_no_room_where_the_one_before_found_none() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0).answered(133)
+    b = a.on(talk.connection())
+    b.share_fetch(0)
+    b.connection.close()
+    a.share_acknowledge(1).answered(SHARE_SESSION_NOT_FOUND)
+    assert ended_how(talk) == [("SESSION_UNKNOWN", "note", "session_limit")]
+
+
 def test_another_epoch_may_be_that_of_a_session_opened_unseen() -> None:
     for epoch in (1, 2, 3, 5, -1, 2_147_483_647):
         assert used_after_final(epoch) == ["note"], epoch
