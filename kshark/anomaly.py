@@ -105,9 +105,9 @@ _RECORDS: Final = (
     _weird("LEGACY_MAGIC", "records", "note", "client", "A message set of magic 0 or 1.", "KIP-896"),
     _weird("BATCH_LENGTH_INVALID", "records", "error", "client", "A batch length that is smaller than its header or points outside.", "Kafka: DefaultRecordBatch"),
     _weird("DECOMPRESSION_FAILED", "records", "error", "client", "Compressed records that cannot be decompressed."),
-    _weird("DECOMPRESSION_LIMIT", "records", "error", "client", "Compressed records that grow beyond the limit; they were not opened."),
+    _weird("DECOMPRESSION_LIMIT", "records", "error", "client", "Compressed records that grow beyond the limit for the message's size; they were not opened."),
     _weird("RECORD_INVALID", "records", "error", "client", "A record that contradicts its own length.", "Kafka: DefaultRecord"),
-    _weird("RECORDS_LIMIT", "records", "error", "capture", "More batches and records in one message than the limit; those behind it were not opened."),
+    _weird("RECORDS_LIMIT", "records", "error", "capture", "More batches, records and headers in one message than the limit for its size; those behind it were not opened."),
     _weird("MAGIC_UNKNOWN", "records", "error", "client", "A batch of a magic that does not exist."),
 )
 

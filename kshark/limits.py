@@ -74,9 +74,15 @@ IN_FLIGHT: Final = 10_000
 DECOMPRESSED_BYTES: Final = 128 << 20
 #: Bytes of decompressed records held before the messages they belong to are handed on.
 PENDING_RECORD_BYTES: Final = 2 << 20
-#: Bytes that all record batches of one message may decompress to.
+#: Bytes that the record batches of any message may decompress to, how many more for each byte of its records fields, and the most.
+#: A producer's request holds 1 MB (`max.request.size`); what repeats itself all the time becomes a hundredth.
+ANY_RECORD_BYTES: Final = 1 << 20
+RECORD_BYTES_PER_BYTE: Final = 128
 MESSAGE_RECORD_BYTES: Final = 256 << 20
-#: Batches and records of one message; further ones are not opened.
+#: The same for batches, records and headers of records; further ones are not opened. A record takes a byte, however well
+#: compressed; headers may all be the same.
+ANY_RECORDS: Final = 1_024
+RECORDS_PER_BYTE: Final = 8
 MESSAGE_RECORDS: Final = 2 << 20
 #: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
 TELEMETRY_BYTES: Final = 8 << 20

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark.model import Message
+from kshark.records.budget import Budget
 
 TimestampType = Literal["create", "log_append"]
 
@@ -177,12 +178,13 @@ class RecordsField(msgspec.Struct, gc=False):
 class Span(msgspec.Struct, gc=False, eq=False):
     """Where a batch's records lie, decompressed: `buffer[start:stop]`, or still compressed in a small zstd `frame`.
 
-    `owner` is the message they belong to, None until it has claimed them.
+    `owner` is the message they belong to, None until it has claimed them; `budget` what is left for it.
     """
 
     buffer: bytes
     start: int
     stop: int
     batch: Batch
+    budget: Budget
     owner: Message | None = None
     frame: memoryview | None = None

@@ -55,12 +55,17 @@ class Columns:
         appended = np.array([batch.timestamp_type == "log_append" for batch in batches])
         when = np.where(appended, _column(batch.max_timestamp for batch in batches), _column(batch.base_timestamp for batch in batches))
 
+        budgets = _Budgets(spans, counts)
+        if not budgets.afford():
+            return list(spans)
         records: list[AnyRecord] = []
         deltas = np.empty_like(ends)
         for low in range(0, len(ends), STEP):
             step = slice(low, low + STEP)
             of = owner[step]
             rows = Rows(data, begins[step], ends[step])
+            if rows.headers and not budgets.afford(of, rows.headers.count):
+                return list(spans)
             # A record that does not fit gets an offset delta that no batch allows.
             deltas[step] = np.where(rows.fit, rows.offset_delta, -1)
             timestamp = np.where(appended[of], when[of], when[of] + rows.timestamp_delta)
@@ -72,7 +77,7 @@ class Columns:
         whole &= deltas[after - 1] <= _column(batch.last_offset_delta for batch in batches)
         for batch, low, high in zip(batches, first.tolist(), after.tolist(), strict=True):
             batch.records = records[low:high]
-        return [span for span, good in zip(spans, whole.tolist(), strict=True) if not good]
+        return budgets.spend(whole.tolist())
 
     def _records(self, buffer: bytes, rows: Rows, offset: Int64s, timestamp: Int64s) -> Iterable[AnyRecord]:
         return map(
@@ -96,6 +101,34 @@ class Columns:
 
 def _column(values: Iterable[int]) -> Int64s:
     return np.fromiter(values, np.int64)
+
+
+class _Budgets:
+    """What spans ask of the budgets of their messages: their records first, then headers as they are found."""
+
+    def __init__(self, spans: Sequence[Span], counts: Int64s) -> None:
+        self._spans = spans
+        self._asked = counts.copy()
+        self._left = min([span.budget.records for span in spans]) - int(counts.sum())
+
+    def afford(self, of: Int64s | None = None, more: Int64s | None = None) -> bool:
+        """Whether every budget has what is asked, with so much more for each span in `of`."""
+        if of is not None and more is not None:
+            self._asked += np.bincount(of, more, minlength=len(self._asked)).astype(np.int64)
+            self._left -= int(more.sum())
+        if self._left > 0:  # the usual: even one budget would do for all
+            return True
+        asked: dict[int, int] = {}
+        for span, count in zip(self._spans, self._asked.tolist(), strict=True):
+            asked[id(span.budget)] = asked.get(id(span.budget), 0) + count
+        return all(asked[id(span.budget)] < span.budget.records for span in self._spans)
+
+    def spend(self, good: Sequence[bool]) -> list[Span]:
+        """Takes what the good spans ask; returns the others."""
+        for span, count, kept in zip(self._spans, self._asked.tolist(), good, strict=True):
+            if kept:
+                span.budget.records -= count
+        return [span for span, kept in zip(self._spans, good, strict=True) if not kept]
 
 
 class _Names(dict[bytes, str]):

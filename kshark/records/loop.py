@@ -10,8 +10,9 @@ from typing import Final
 from msgspec import UNSET
 
 from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, MakeRecord, Span
+from kshark.records.budget import Budget
 from kshark.records.control import read_control
-from kshark.records.faults import Fault
+from kshark.records.faults import Fault, RoomExceeded
 
 #: Longest varint of 32 and of 64 bits.
 VARINT: Final = 5
@@ -25,11 +26,13 @@ class BrokenRecord(Exception):
     """The record contradicts itself; the text says where."""
 
 
-def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
+def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fault]]:
     """All records of a span, also those beyond the batch's count, and then what is wrong with them.
 
-    A batch that may hold more than `allowance` is not opened; no more than SURPLUS are shown beyond the count.
+    A batch that may hold more than the budget has is not opened, and read no further than the budget allows headers;
+    no more than SURPLUS records are shown beyond the count.
     """
+    budget = span.budget
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
     records: list[AnyRecord] = []
@@ -39,18 +42,22 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
     untyped = False
     announced = max(batch.count, 0)
     here = f"batch at offset {batch.base_offset}"
-    if min(announced, (stop - position) // LEAST_RECORD) > allowance:
+    if min(announced, (stop - position) // LEAST_RECORD) > budget.records:
         return [], [Fault("RECORDS_LIMIT", f"{here}: {announced} records")]
-    most = min(allowance, announced + SURPLUS)
-    while position < stop and len(records) < most:
+    while position < stop and len(records) < announced + SURPLUS:
         try:
+            if budget.records <= 0:
+                raise RoomExceeded
             size, start = signed(data, position, stop, VARINT)
             if not 0 < size <= stop - start:
                 raise BrokenRecord(f"length {size} where {stop - start} bytes are left")
+            timestamp, delta, key, value, headers = _fields(data, start, start + size, budget)
             position = start + size
-            timestamp, delta, key, value, headers = _fields(data, start, position)
         except BrokenRecord as error:
             return records, [*faults, Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}")]
+        except RoomExceeded:
+            return records, [*faults, Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on")]
+        budget.records -= 1 + len(headers)
         in_order = in_order and last_delta < delta <= batch.last_offset_delta
         last_delta = delta
         when = log_append_time if log_append_time is not None else int64(batch.base_timestamp + timestamp)
@@ -70,7 +77,7 @@ def read_records(span: Span, make: MakeRecord, allowance: int) -> tuple[list[Any
     return records, faults
 
 
-def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | None, bytes | None, Headers]:
+def _fields(data: bytes, position: int, stop: int, budget: Budget) -> tuple[int, int, bytes | None, bytes | None, Headers]:
     """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to `stop`."""
     timestamp, position = signed(data, position + 1, stop, VARLONG)
     offset, position = signed(data, position, stop, VARINT)
@@ -82,6 +89,8 @@ def _fields(data: bytes, position: int, stop: int) -> tuple[int, int, bytes | No
         # Two lengths of at least a byte each.
         if not 0 < count <= (stop - position) // 2:
             raise BrokenRecord(f"{count} headers in {stop - position} bytes")
+        if count >= budget.records:
+            raise RoomExceeded
         pairs = []
         for _ in range(count):
             name, position = _sized(data, position, stop, "header key")

@@ -32,6 +32,7 @@ from kshark.records.batch import (
     batch_of,
     sizes_only,
 )
+from kshark.records.budget import Budget
 from kshark.records.columns import Columns, fits_columns
 from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
@@ -39,7 +40,7 @@ from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, atta
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
-from kshark.records.zstd import BLOCK_BYTES, is_one_block
+from kshark.records.zstd import is_one_block
 
 #: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay closed), their headers,
 #: or all; messages of a legacy set, which have no header apart from their record, with the headers.
@@ -87,7 +88,7 @@ class RecordsReader:
         self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
         self._if_produced: list[Fault] = []  # what is wrong with it in a request only
         self._arena = Arena()
-        self._forget_budget()
+        self._budget = Budget()
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False) -> RecordsField:
         """The field at `buffer[start:end]`; its records are filled in later. `spanned`: one that is only checked tells its spans.
@@ -97,6 +98,8 @@ class RecordsReader:
         """
         if not self._opened:
             return RecordsField(end - start)
+        if start < end:
+            self._budget.add(end - start)
         batches: list[AnyBatch] = []
         spans: list[OffsetSpan] | None = [] if spanned else None
         position = start
@@ -138,8 +141,8 @@ class RecordsReader:
     def _forget_budget(self) -> None:
         self._faults.clear()
         self._if_produced.clear()
-        self._records_left = limits.MESSAGE_RECORDS
-        self._bytes_left = limits.MESSAGE_RECORD_BYTES
+        if self._budget.size:
+            self._budget = Budget()
         self.unclaimed = False
 
     def fill(self) -> None:
@@ -165,8 +168,7 @@ class RecordsReader:
         for span in spans if left else ():
             if id(span) not in left:
                 continue
-            span.batch.records, faults = read_records(span, self._make, self._records_left)
-            self._records_left -= len(span.batch.records)
+            span.batch.records, faults = read_records(span, self._make)
             for fault in faults:
                 self._tell(fault, span.owner)
 
@@ -179,28 +181,35 @@ class RecordsReader:
             spans = small[at : at + TOGETHER]
             places = None if self._alone else self._arena.add_all([span.frame for span in spans if span.frame is not None])
             for index, span in enumerate(spans):
-                if places is not None:
-                    span.start, span.stop = places[index]
-                elif (size := self._decompress(ZSTD, span.frame or EMPTY, span.batch.base_offset, BLOCK_BYTES, span.owner)) is not None:
-                    span.start, span.stop = self._arena.used - size, self._arena.used
+                place: tuple[int, int] | None
+                if places is None:
+                    place = self._decompress(ZSTD, span.frame or EMPTY, span.batch.base_offset, span.budget, span.owner)
                 else:
+                    place = start, stop = places[index]
+                    span.budget.bytes -= stop - start
+                    if span.budget.bytes < 0:
+                        span.budget.bytes += stop - start
+                        self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner)
+                        place = None
+                span.frame = None
+                if place is None:
                     self._spans.remove(span)
                     self._claimed -= span.owner is not None
-                span.frame = None
-                self.pending_bytes += span.stop - span.start
+                else:
+                    span.start, span.stop = place
+                    self.pending_bytes += span.stop - span.start
 
     def _read_columns(self, spans: list[Span]) -> list[Span]:
         """Reads a buffer's spans as columns if that is possible and faster; returns the other spans."""
         regular: list[Span] = []
         records = 0
         for span in spans:
-            if fits_columns(span) and records + span.batch.count <= self._records_left:
+            if fits_columns(span):
                 regular.append(span)
                 records += span.batch.count
         if records < max(self._columns_from, 1):
             return spans
         left = self._columns.read(spans[0].buffer, regular)
-        self._records_left -= records - sum([span.batch.count for span in left])
         if len(regular) < len(spans):
             taken = {id(span) for span in regular}
             left += [span for span in spans if id(span) not in taken]
@@ -211,10 +220,10 @@ class RecordsReader:
     ) -> int | None:
         """Adds the batch at `position`, or what it spans, and returns where it ends; None if there is no whole batch."""
         room = end - position
-        if self._records_left <= 0:
+        if self._budget.records <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
             return None
-        self._records_left -= 1
+        self._budget.records -= 1
         if room >= HEADER_BYTES:
             header = _HEADER(buffer, position)
             stop: int = position + LOG_OVERHEAD + header[1]
@@ -258,8 +267,8 @@ class RecordsReader:
             batches.append(UnknownBatch(offset, size, magic, []))
         else:
             self._fault("LEGACY_MAGIC", f"{here}: magic {magic}")
-            batch, faults = read_legacy(buffer[position : position + size], self._make, self._decompress_now, self._records_left)
-            self._records_left -= len(batch.records)
+            batch, faults = read_legacy(buffer[position : position + size], self._make, self._decompress_now, self._budget.records)
+            self._budget.records -= len(batch.records)
             for fault in faults:
                 self._fault(*fault)
             batches.append(batch)
@@ -290,25 +299,27 @@ class RecordsReader:
         if self._opened == "headers" or codec >= CODEC_COUNT:
             pass
         elif codec == 0:
-            self._pend(Span(buffer, start, stop, batch))
-        elif codec == ZSTD and self._bytes_left > limits.MESSAGE_RECORD_BYTES // 2 + BLOCK_BYTES and is_one_block(view[start:stop]):
-            self._bytes_left -= BLOCK_BYTES
-            span = Span(ARENA, 0, 0, batch, None, view[start:stop])
+            self._pend(Span(buffer, start, stop, batch, self._budget))
+        elif codec == ZSTD and is_one_block(view[start:stop]):
+            span = Span(ARENA, 0, 0, batch, self._budget, None, view[start:stop])
             self._spans.append(span)
             self._small.append(span)
         else:
             if self._arena.used > limits.PENDING_RECORD_BYTES:
                 self._fill()
-            size = self._decompress(codec, view[start:stop], batch.base_offset, self._bytes_left)
-            if size is not None:
-                self._bytes_left -= size
-                self._pend(Span(ARENA, self._arena.used - size, self._arena.used, batch))
+            place = self._decompress(codec, view[start:stop], batch.base_offset, self._budget)
+            if place is not None:
+                self._pend(Span(ARENA, *place, batch, self._budget))
         return batch
 
-    def _decompress(self, codec: int, data: memoryview, offset: int, most: int, owner: Message | None = None) -> int | None:
-        """Decompresses into the arena; returns the number of bytes, None if it failed."""
+    def _decompress(
+        self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Message | None = None
+    ) -> tuple[int, int] | None:
+        """Decompresses into the arena; returns from where to where, None if it failed."""
         try:
-            return self._arena.add(codec, data, most)
+            size = self._arena.add(codec, data, budget.bytes)
+            budget.bytes -= size
+            return self._arena.used - size, self._arena.used
         except RoomExceeded:
             self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
         except DecompressionFailed as error:
@@ -318,11 +329,8 @@ class RecordsReader:
     def _decompress_now(self, codec: int, data: bytes, offset: int) -> bytes | None:
         if self._arena.used > limits.PENDING_RECORD_BYTES:
             self._fill()
-        size = self._decompress(codec, memoryview(data), offset, self._bytes_left)
-        if size is None:
-            return None
-        self._bytes_left -= size
-        return self._arena.take(self._arena.used - size)
+        place = self._decompress(codec, memoryview(data), offset, self._budget)
+        return None if place is None else self._arena.take(place[0])
 
     def _pend(self, span: Span) -> None:
         if span.start == span.stop and span.batch.count == 0:

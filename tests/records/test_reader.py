@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from cramjam import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -304,6 +305,37 @@ def test_more_records_than_one_message_may_have_are_left_and_said_so(monkeypatch
     assert carrier.weird == ["RECORDS_LIMIT"]
     assert len(field.batches) == 50
     assert field.partial_bytes == 30 * 61
+
+
+HEADERS = (("k", b"v"),) * 100_000
+
+
+@pytest.mark.parametrize("columns_from", [0, NEVER])
+@pytest.mark.parametrize(
+    "data",
+    [
+        write_batch([Record(at, NOW, None, None, HEADERS) for at in range(2)], codec="zstd"),
+        write_batch([Record(at, NOW, None, None, HEADERS[:60]) for at in range(4_000)], codec="zstd"),
+        write_batch([], count=100_000, last_offset_delta=99_999, codec="zstd", raw_records=bytes(zstd.compress(b"\x0c" + bytes(6)))),
+        write_batch([], count=1, codec="zstd", raw_records=bytes(zstd.compress((b"\x0c" + bytes(6)) * 100_000))),
+        write_batch([], count=100_000, codec="zstd", raw_records=bytes(zstd.compress((b"\x0c" + bytes(6)) * 100_000))),
+    ],
+    ids=["many headers", "headers of many records", "a count", "more than the count", "many records"],
+)
+def test_little_that_comes_is_not_made_large(columns_from, data):
+    field, carrier = opened(data, columns_from=columns_from)
+    records = field.batches[0].records
+    assert len(records) + sum(len(record.headers) for record in records) <= limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * len(data)
+    assert {"RECORDS_LIMIT", "BATCH_COUNT_MISMATCH"} & set(carrier.weird)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("headers", [0, 3])
+def test_what_a_producer_may_write_is_opened_however_well_it_is_compressed(codec, headers):
+    records = [Record(at, NOW, None, None, (("k", b"v"),) * headers) for at in range(20_000)]
+    field, carrier = opened(write_batch(records, codec=codec))
+    assert carrier.weird is UNSET
+    assert len(field.batches[0].records) == 20_000
 
 
 def test_what_one_message_holds_is_not_counted_against_the_next(monkeypatch):

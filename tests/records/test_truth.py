@@ -162,7 +162,7 @@ LIES = {
     "snappy garbage": {"DECOMPRESSION_FAILED"},
     "lz4 garbage": {"DECOMPRESSION_FAILED"},
     "zstd garbage": {"DECOMPRESSION_FAILED"},
-    "gzip bomb": {"RECORD_INVALID"},
+    "gzip bomb": {"DECOMPRESSION_LIMIT"},
     "control batch": {"RECORD_INVALID"},
     "magic 0": {"LEGACY_MAGIC"},
     "magic 1": {"LEGACY_MAGIC"},
