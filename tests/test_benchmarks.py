@@ -33,6 +33,7 @@ def events(path: Path) -> list[object]:
     return [event for page in pages((path,)) for event in page]
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
 def test_producers_and_consumers_are_read_without_a_weird(shape: Shape, tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
@@ -93,6 +94,7 @@ def test_a_play_that_goes_on_says_every_message_again_in_the_same_connections(tm
     assert not [event for event in often if isinstance(event, Gap)]
 
 
+@pytest.mark.sweep
 def test_late_segments_change_no_message(tmp_path: Path) -> None:
     shape, read = SMALL["old"], []
     for order in ({}, {"order": late(seed=1)}):

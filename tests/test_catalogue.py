@@ -47,6 +47,7 @@ def test_every_code_of_a_stage_has_a_capture() -> None:
     assert MAKERS.keys() == {code for code, entry in CATALOGUE.items() if entry.group != "session"}
 
 
+@pytest.mark.sweep(quick=20)
 @pytest.mark.parametrize("code", MAKERS)
 def test_the_code_is_told_of_its_capture(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code in codes(MAKERS[code](Bench(tmp_path, monkeypatch)))

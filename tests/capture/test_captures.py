@@ -62,6 +62,7 @@ def test_the_earliest_packet_comes_next_and_is_found_in_its_file(times: list[lis
         assert captures.numbering.locate(p.number) == (str(paths[int(file)]), int(frame))
 
 
+@pytest.mark.sweep
 def test_files_that_overlap_are_merged_across_many_batches(tmp_path: Path) -> None:
     times = [sorted(np.random.default_rng(n).integers(0, 10**9, 20_000).tolist()) for n in range(3)]
     paths = files(tmp_path, times)

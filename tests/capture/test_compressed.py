@@ -75,6 +75,7 @@ def test_one_that_ends_where_a_packet_ends_is_cut_all_the_same() -> None:
     assert (found, weirds) == (read(capture())[0], [("COMPRESSED_CUT", 200, 0)])
 
 
+@pytest.mark.sweep(quick=1)
 @BOTH
 def test_damage_inside_ends_reading_there(compress: Compress) -> None:
     data = capture(20_000)

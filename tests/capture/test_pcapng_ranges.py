@@ -95,7 +95,7 @@ def test_packets_without_a_time_have_the_one_of_the_range_before(tmp_path: Path)
     assert len(ranges) == len(bytes(file)) // 2_000
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("told", ["lost before a packet", "lost by an interface", "a packet of no interface", "a packet too long"])
 def test_a_file_of_which_something_is_told_before_its_end_is_one_range(tmp_path: Path, told: str) -> None:
     """The hundredth of its kind is told otherwise than the first, whoever read the others."""

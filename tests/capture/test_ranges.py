@@ -104,7 +104,7 @@ def test_a_file_that_ends_inside_the_only_packet_of_its_last_range(tmp_path: Pat
     assert len(ranges) >= 9
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("named", [False, True])
 def test_damage_is_told_as_of_the_whole_file(tmp_path: Path, named: bool, times: int) -> None:

@@ -72,7 +72,7 @@ def test_settings_stand_behind_a_path_and_in_no_name() -> None:
 # -- reading
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_a_capture_whole_and_in_ranges(bucket: Bucket, name: str) -> None:
     path = bucket.put_file(CAPTURES / name)
@@ -90,7 +90,7 @@ def test_compressed(bucket: Bucket) -> None:
     assert read(open_captures([path])) == read(open_captures([ADV]))
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_folder_is_checked_as_a_local_one(
     bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str

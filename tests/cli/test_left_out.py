@@ -30,6 +30,7 @@ def folder(tmp_path: Path) -> Path:
 WAYS = (("check", "-q"), ("sessions",), ("stats",), ("read",), ("groups",), ("check", "-q", "--jobs", "2"), ("read", "--jobs", "2"))
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
 def test_the_rest_of_a_folder_is_read(kshark: Run, folder: Path, way: tuple[str, ...]) -> None:
     alone, done = kshark(*way, EPOCHS), kshark(*way, folder)

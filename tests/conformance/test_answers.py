@@ -41,6 +41,7 @@ def test_every_refusal_is_explained_as_it_was_meant(capture: Path) -> None:
     assert marks.uncaused == []
 
 
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize("name", sorted(CLEAN))
 def test_nobody_well_behaved_is_accused(name: str) -> None:
     accused = [finding for finding in kshark.check(CAPTURES / f"{name}.pcap") if finding.verdict == "violation"]

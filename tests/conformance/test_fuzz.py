@@ -86,6 +86,7 @@ def fuzz(count: int, seed: int) -> int:
     return sum(assert_safe(*each) for each in damaged(count, random.Random(seed)))
 
 
+@pytest.mark.sweep
 def test_damaged_bodies_of_every_api_are_a_value_or_a_code() -> None:
     assert {layout.name for layout, _, _, _ in bodies()} == {
         layout.name for key in WRITTEN for layout in (dissector(key).request, dissector(key).response)

@@ -181,6 +181,7 @@ def killed(folder: Path, mode: Mode, call: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize(
     ("mode", "call", "whole"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dissectors.releases import SPOKEN
 from kshark.tables import TABLES
 from kshark.tables.queries import QUERIES
@@ -12,6 +14,7 @@ from tests.output.querying import exported, in_duckdb, needs_duckdb, rows, state
 pytestmark = needs_duckdb
 
 
+@pytest.mark.sweep
 def test_each_query_finds_something_whatever_the_partitions(tmp_path: Path) -> None:
     found = in_duckdb(exported(tmp_path / "plain"), *statements("duckdb"))
     assert len(found) == len(QUERIES) == 8

@@ -75,6 +75,7 @@ class Torn(RawIOBase):
         return self._file.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_captures_that_cannot_be_read_on_are_faults_and_the_others_are_exported(
     kshark: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jobs: int

@@ -93,6 +93,7 @@ def test_with_the_first_process_all_end(number: int) -> None:
     assert gone(workers)
 
 
+@pytest.mark.sweep
 def test_a_reader_that_has_enough_ends_all() -> None:
     command = f"{sys.executable} -m kshark read {CAPTURE} --jobs 2 | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT)

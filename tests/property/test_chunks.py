@@ -84,6 +84,7 @@ def test_batches_may_be_cut_anywhere(capture: Path) -> None:
 LONG = ("tcp-var-missed", "share-java-explicit-4.0.0", "adv-sessions-4.2.1", "share-loss", "tcp-hostile")
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", sample_of(LONG, 2, seed=5))
 def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None:
     """Two packets in a hundred are lost: which holes are given up, and what is found behind them, is no matter of the cut."""

@@ -71,6 +71,7 @@ def test_no_copy_of_any_capture_changes_anything(capture: Path) -> None:
     assert differences(capture) == []
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_capture_without_a_copy_names_none(name: str) -> None:
     assert "DUPLICATE_PACKETS" not in seen(cut(packets_of(CAPTURES / name))).weirds

@@ -111,7 +111,9 @@ def test_nor_in_the_middle_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch)
     assert told(parts, options, random, share=0.3) == told(parts, options)
 
 
-def test_another_process_goes_on(tmp_path: Path) -> None:
+@pytest.mark.sweep(quick=1)
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_another_process_goes_on(tmp_path: Path, seed: str) -> None:
     """What depends on a process (hashes of texts, addresses) is made anew there."""
     packets = packets_of(CAPTURES / "share-restart.pcap")
     first, second = batch(packets[:900]), batch(packets[900:], 901)
@@ -126,15 +128,14 @@ def test_another_process_goes_on(tmp_path: Path) -> None:
     run.told.clear()
     run.feed(second)
     run.close()
-    for seed in "1", "2":
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / "state")],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-        )
-        assert done.stdout.strip() == str(zlib.crc32(repr(run.told).encode())), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "state")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == str(zlib.crc32(repr(run.told).encode())), done.stderr
 
 
 def test_thousands_of_open_connections_and_requests_are_one_level_after_the_other() -> None:

@@ -37,11 +37,14 @@ def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Pat
     assert None not in table["flow_id"].to_pylist()
 
 
-def test_the_brokers_release_is_told_by_what_it_offers(kshark: Run, tmp_path: Path) -> None:
-    for name, release in (("adv-races-4.1.2", "4.1"), ("adv-sessions-4.2.1", "4.2"), ("share-java-explicit-4.0.0", "4.0")):
-        kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
-        brokers = json.loads((tmp_path / "report.json").read_bytes())["brokers"]
-        assert brokers[0]["releases"] == [release]
+@pytest.mark.sweep(quick=1)
+@pytest.mark.parametrize(
+    ("name", "release"), [("adv-races-4.1.2", "4.1"), ("adv-sessions-4.2.1", "4.2"), ("share-java-explicit-4.0.0", "4.0")]
+)
+def test_the_brokers_release_is_told_by_what_it_offers(kshark: Run, tmp_path: Path, name: str, release: str) -> None:
+    kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
+    brokers = json.loads((tmp_path / "report.json").read_bytes())["brokers"]
+    assert brokers[0]["releases"] == [release]
 
 
 def test_a_clean_capture_answers_0(kshark: Run, tmp_path: Path) -> None:

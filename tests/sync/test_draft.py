@@ -66,6 +66,7 @@ DISSECTOR = api(
     )
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("release", ["trunk", "3.9.2"])
 def test_every_draft_says_what_its_definition_says(release: str, tmp_path: Path) -> None:
     theirs = read_folder(shared("kafka-messages", release))

@@ -74,6 +74,7 @@ def test_each_cell_is_the_expected_one(name: str) -> None:
         assert found[table] == rows, table
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_each_cell_is_the_same_in_the_files(name: str, tmp_path: Path) -> None:
     found = from_parquet(CHAPTERS[name], tmp_path)

@@ -69,6 +69,7 @@ def test_they_are_those_of_kshark_sessions(name: str) -> None:
     assert {session for _, session in steps} <= {None}
 
 
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("name", SHARING)
 def test_every_share_request_is_a_step_and_stands_where_it_does(name: str) -> None:
     found = judged(CAPTURES / name)

@@ -186,6 +186,7 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["flow_id"], row["exchange"]
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", ["adv-epochs.pcap", "share-loss.pcap", "share-restart.pcap", "produce-mix.pcap", "share-java-renew.pcap"])
 def test_one_key_joins_every_row_of_an_exchange_to_it(name: str) -> None:
     found = judged(name)
@@ -305,6 +306,7 @@ def test_what_the_capture_says_of_itself_comes_back_in_its_place() -> None:
     assert (copies["times"], copies["size_bytes"]) == (352, 40_660)
 
 
+@pytest.mark.sweep
 def test_the_tables_alone_give_the_same_findings() -> None:
     from kshark.analysis import Analyzer, in_packet_order
 

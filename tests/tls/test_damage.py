@@ -163,6 +163,7 @@ def test_secrets_may_come_behind_what_they_open(talked: tuple[Conversation, Secr
     assert weirds(found) == []
 
 
+@pytest.mark.sweep
 def test_hostile_bytes_end_in_no_traceback() -> None:
     talk, secrets = Conversation(), Secrets()
     session(talk, secrets)
