@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from tests import examples as examples  # registers the profile
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

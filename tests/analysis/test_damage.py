@@ -23,6 +23,7 @@ from tests.conversation import (
     events,
     findings,
 )
+from tests.examples import as_many
 from tests.fuzz.unreadable import Spoiled, spoiled
 
 #: Ethernet, IPv4 and TCP headers of tests.packets.
@@ -53,7 +54,7 @@ def talk_of_all_kinds() -> Conversation:
     return talk
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_flipped_bytes(data: st.DataObject) -> None:
     rows = talk_of_all_kinds().packets()
@@ -68,7 +69,7 @@ def test_flipped_bytes(data: st.DataObject) -> None:
         assert found.unknown_because is None or found.unknown_because in REASONS
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
     whole = events(talk_of_all_kinds())

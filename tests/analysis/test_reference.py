@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kshark.model import Finding
 from tests.analysis.reference import ReferenceBroker
 from tests.conversation import Asked, Conversation, Member, Thinned, findings
+from tests.examples import as_many
 
 #: What kshark may call the cause, by why the broker refused.
 CAUSES = {
@@ -90,7 +91,7 @@ def place(asked: Asked) -> tuple[int, int]:
     return asked.packets[-1], asked.answer_packets[-1]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(acts, min_size=1, max_size=25), st.sampled_from(["4.1", "4.2"]))
 def test_every_refusal_is_explained_as_the_broker_would(script: list[Act], release: str) -> None:
     talk = hold(script, release)
@@ -104,7 +105,7 @@ def test_every_refusal_is_explained_as_the_broker_would(script: list[Act], relea
         assert finding.blame != "broker" or reason == "old_connection_closed"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(acts, min_size=1, max_size=25), st.sampled_from(["4.0", "4.1", "4.2"]))
 def test_what_the_broker_accepted_is_held_against_nobody(script: list[Act], release: str) -> None:
     talk = hold(script, release)
@@ -115,7 +116,7 @@ def test_what_the_broker_accepted_is_held_against_nobody(script: list[Act], rele
             assert finding.blame in ("client", "unknown")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(acts, min_size=1, max_size=20), st.sampled_from(["4.0", "4.1", "4.2"]), st.data())
 def test_what_is_missed_accuses_nobody(script: list[Act], release: str, data: st.DataObject) -> None:
     talk = hold(script, release).conversation

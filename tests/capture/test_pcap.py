@@ -15,6 +15,7 @@ from kshark.errors import UnreadableInput
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch
 from tests.capture.files import read, read_in_pieces
+from tests.examples import as_many
 from tests.packets import START_NS, Packet, Tcp, Wire, pcap
 from tests.shared import shared
 
@@ -133,7 +134,7 @@ def test_a_large_capture_comes_in_batches_of_a_megabyte() -> None:
     assert max(sizes) <= (1 << 20) + 1016
 
 
-@settings(max_examples=50)
+@settings(max_examples=as_many(50))
 @given(sizes=st.lists(st.integers(1, 500), min_size=1, max_size=6), cut=st.integers(0, 400))
 @example(sizes=[1], cut=0)
 def test_read_in_pieces_of_any_size_the_packets_are_the_same(sizes: list[int], cut: int) -> None:
@@ -143,7 +144,7 @@ def test_read_in_pieces_of_any_size_the_packets_are_the_same(sizes: list[int], c
     assert read_in_pieces(data, sizes) == read(data)
 
 
-@settings(max_examples=100)
+@settings(max_examples=as_many(100))
 @given(data=st.data())
 def test_damage_gives_weirds_and_never_anything_else(data: st.DataObject) -> None:
     mutated = bytearray(pcap(talk(6)))

@@ -14,6 +14,7 @@ from kshark.errors import UnreadableInput
 from kshark.limits import BLOCK_BYTES
 from kshark.model import PacketBatch
 from tests.capture.files import Pcapng, Row, read, read_in_pieces
+from tests.examples import as_many
 from tests.packets import START_NS
 
 A, B, C = b"first packet", b"second", b"the third one"
@@ -188,7 +189,7 @@ def rich() -> bytes:
     return bytes(file)
 
 
-@settings(max_examples=50)
+@settings(max_examples=as_many(50))
 @given(sizes=st.lists(st.integers(1, 120), min_size=1, max_size=6), cut=st.integers(0, 300))
 @example(sizes=[1], cut=0)
 def test_read_in_pieces_of_any_size_the_packets_are_the_same(sizes: list[int], cut: int) -> None:
@@ -202,7 +203,7 @@ def test_read_in_pieces_of_any_size_the_packets_are_the_same(sizes: list[int], c
     assert sorted(weirds) == sorted(told)
 
 
-@settings(max_examples=120)
+@settings(max_examples=as_many(120))
 @given(data=st.data())
 def test_damage_gives_weirds_and_never_anything_else(data: st.DataObject) -> None:
     mutated = bytearray(rich())

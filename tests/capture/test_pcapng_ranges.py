@@ -15,6 +15,7 @@ from kshark.capture.ranges import Place, extent_of
 from kshark.errors import UnreadableInput
 from tests.capture.files import Pcapng
 from tests.capture.test_ranges import assert_same
+from tests.examples import as_many
 from tests.packets import START_NS
 
 TICKS = START_NS // 1000
@@ -236,7 +237,7 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
     return file
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=as_many(30), deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     odd=st.sampled_from([0, 1, 5, 30, 100]),

@@ -21,6 +21,7 @@ from kshark.model import Message
 from kshark.pipeline import Options
 from kshark.records import batch
 from kshark.records.fields import RECORDS
+from tests.examples import as_many
 from tests.output.messages import REGISTRY, request, response, unreadable
 from tests.shared import CAPTURES
 
@@ -371,7 +372,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=as_many(150), deadline=None)
 @given(st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=9).map(" ".join)))
 def test_any_text_is_a_filter_or_a_mistake_with_its_place(text: str) -> None:
     found: Filter | FilterError

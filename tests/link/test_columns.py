@@ -16,6 +16,7 @@ from kshark.link.columns import KEY_WORDS, ordinary
 from kshark.link.layers import read_packet
 from kshark.link.packet import Found, Segment
 from kshark.model import PacketBatch
+from tests.examples import as_many
 from tests.link.frames import LAYOUTS, UNCOMMON, Tcp, ethernet, ipv4, ipv6, packet
 from tests.packets import Packet, batch
 from tests.shared import shared
@@ -104,7 +105,7 @@ def assert_both_ways_agree(rows: list[Packet]) -> None:
     assert link_stage(made, exact=False) == link_stage(made, exact=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=as_many(50), deadline=None)
 @given(rows=st.lists(packets(), min_size=1, max_size=12))
 def test_what_is_read_as_columns_is_what_is_read_one_by_one(rows: list[Packet]) -> None:
     assert_both_ways_agree(rows)
@@ -117,7 +118,7 @@ def test_what_is_read_as_columns_is_what_is_read_one_by_one_thoroughly(rows: lis
     assert_both_ways_agree(rows)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=as_many(30), deadline=None)
 @given(rows=st.lists(packets(), min_size=1, max_size=12), cuts=st.lists(st.integers(1, 4), max_size=5))
 def test_batches_of_any_size_give_the_same_segments_and_paths(rows: list[Packet], cuts: list[int]) -> None:
     whole, parts = Link(), Link()
@@ -151,7 +152,7 @@ def test_the_common_layouts_are_read_as_columns(layout: str) -> None:
     assert len(all_at_once(made)) == (0 if layout in ONE_BY_ONE else 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=as_many(40), deadline=None)
 @given(tcp=segments(), tags=st.sampled_from([(), (0x8100,), (0x88A8, 0x8100)]))
 def test_dpkt_sees_the_same_segment(tcp: Tcp, tags: tuple[int, ...]) -> None:
     data = ethernet(tcp, tags)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kshark import limits
 from kshark.link import Link
 from kshark.model import Weird
+from tests.examples import as_many
 from tests.link.frames import Tcp, ethernet, ethernet_of, ip, ipv4, ipv6, outer, packet, udp, vxlan
 from tests.packets import START_NS, Packet, batch
 
@@ -62,7 +63,7 @@ def raw(*parts: bytes) -> list[Packet]:
 
 @pytest.mark.parametrize("tcp", [V4, V6], ids=["IPv4", "IPv6"])
 @given(sizes=st.lists(st.integers(1, 8), max_size=20), seed=st.integers(0, 99), cuts=st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=as_many(30), deadline=None)
 def test_fragments_in_any_order_and_any_batches_are_the_packet(tcp: Tcp, sizes: list[int], seed: int, cuts: int) -> None:
     parts = raw(*pieces(ip(tcp), [1, *sizes]))
     Random(seed).shuffle(parts)
@@ -209,7 +210,7 @@ def test_fragments_of_what_holds_no_tcp_are_what_they_are() -> None:
     assert (dict(link.other), link.fragments) == ({"ICMP": 1, "UDP": 1}, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=as_many(60), deadline=None)
 @given(data=st.data())
 def test_whatever_fragments_say_every_packet_is_accounted_for(data: st.DataObject) -> None:
     header = st.sampled_from([ip(V4)[:20], ip(V6)[:40]])

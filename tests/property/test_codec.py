@@ -12,9 +12,10 @@ from kshark.anomaly import CATALOGUE
 from kshark.codec import Reader, compile_reader, compile_writer, interpret, plain
 from kshark.codec.shapes import shape_of
 from kshark.schema import Layout
+from tests.examples import as_many
 from tests.property.schemas import VERSIONS, damaged, layouts, values
 
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=as_many(40), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def in_traffic(

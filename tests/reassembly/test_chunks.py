@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshark.model import ACK, FIN, RST, SYN
+from tests.examples import as_many
 from tests.reassembly.conversation import BROKER, CLIENT, Hole, Talk
 
 #: What each side would send, if it sent all.
@@ -62,7 +63,7 @@ ACTS = st.lists(moves(), min_size=1, max_size=60)
 NUMBERS = st.sampled_from([(1_000, 5_000), (0xFFFFFFF0, 0xFFFFFFFE), (0x7FFFFFF0, 0)])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=as_many(120), deadline=None)
 @given(ACTS, NUMBERS, st.booleans(), st.lists(st.integers(1, 30), max_size=12))
 def test_however_segments_are_fed_the_same_comes_out(
     acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], seen_from_begin: bool, sizes: list[int]
@@ -74,7 +75,7 @@ def test_however_segments_are_fed_the_same_comes_out(
     assert talk.fed(sizes, exact=True).comparable() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=as_many(60), deadline=None)
 @given(st.lists(moves().filter(lambda move: move[1] not in ("syn", "other ports")), min_size=1, max_size=60), NUMBERS)
 def test_every_byte_stands_where_the_sender_put_it(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int]) -> None:
     heard = performed(acts, isn, seen_from_begin=True).fed([])

@@ -15,6 +15,7 @@ from kshark.records import lz4
 from kshark.records.compression import decompress_into
 from kshark.records.faults import DecompressionFailed, RoomExceeded
 from kshark.records.writer import COMPRESS, raw_snappy, xerial
+from tests.examples import as_many
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 TEXT = b"".join(b'{"order":%d,"state":"paid"}' % (n * 7919) for n in range(8000))
@@ -27,7 +28,7 @@ def decompressed(codec: str, data: bytes, room: int = 1 << 20) -> bytes:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(st.binary(max_size=200) | st.integers(0, 200_000).map(lambda size: TEXT[:size]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=as_many(15), deadline=None)
 def test_what_goes_in_comes_out(codec, data):
     packed = COMPRESS[codec](data)
     assert decompressed(codec, packed, len(data)) == data
@@ -38,7 +39,7 @@ def test_what_goes_in_comes_out(codec, data):
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(st.integers(1, 2000).map(lambda size: TEXT[:size]), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=as_many(40), deadline=None)
 def test_damaged_bytes_end_in_a_refusal_or_in_other_bytes(codec, data, draw):
     packed = bytearray(COMPRESS[codec](data))
     for _ in range(3):

@@ -16,6 +16,7 @@ from kshark import limits
 from kshark.anomaly import CATALOGUE
 from kshark.records import Record, RecordsReader, loop, make_reader
 from kshark.records.writer import varint, write_batch, write_message, write_record
+from tests.examples import as_many
 from tests.records import strategies
 from tests.records.opening import NEVER, NOW, codes, message, opened, people, plain
 
@@ -365,7 +366,7 @@ def test_a_false_count_costs_no_memory():
 
 
 @given(st.lists(strategies.batches(), min_size=1, max_size=5), st.integers(0, 60))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=as_many(40), deadline=None)
 def test_sizes_add_up(batches, cut):
     data = b"".join(batches)
     field, _ = opened(data[: len(data) - cut])
@@ -377,7 +378,7 @@ legacy = st.builds(write_message, st.just(3), st.none() | st.binary(max_size=9),
 
 
 @given(strategies.damaged(sources | legacy))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=as_many(80), deadline=None)
 def test_damage_gives_declared_codes_and_the_same_both_ways(data):
     loop, columns = opened(data, columns_from=NEVER), opened(data, columns_from=0)
 

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from kshark.records import Record, RecordsReader, zstd
 from kshark.records.writer import write_batch
+from tests.examples import as_many
 from tests.records.opening import NOW, message, people, plain
 
 ROOM = memoryview(bytearray(1 << 20))
@@ -80,7 +81,7 @@ def test_many_messages_are_opened_together(count):
     assert [record["offset"] for field, _ in together for record in field["batches"][0]["records"]] == list(range(3 * count))
 
 
-@settings(max_examples=200)
+@settings(max_examples=as_many(200))
 @given(st.data())
 def test_a_damaged_one_harms_no_other(data):
     batches = [write_batch(people(4, first=4 * i), codec="zstd") for i in range(data.draw(st.integers(1, 6)))]

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kshark.model import Finding, PacketBatch
+from tests.examples import as_many
 from tests.packets import batch
 from tests.thinning import Place, Whole, added, findings_in, place_of
 from tests.walks.damage import DAMAGES
@@ -112,7 +113,7 @@ def check_whole(setting: Setting) -> None:
     assert found == findings_in(whole_of(talk).batches, exact=True)
 
 
-@examples(50)
+@examples(as_many(50))
 @given(conversations())
 def test_each_request_is_judged_as_its_broker_knows_it(setting: Setting) -> None:
     check_whole(setting)
@@ -160,7 +161,7 @@ def check_many(damage: str, count: int) -> None:
 @pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_accuses_nobody(damage: str) -> None:
-    check_many(damage, 25)
+    check_many(damage, as_many(25))
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from tests.analysis.reference import NONE, WRONG_EPOCH, ReferenceBroker, Session
 from tests.analysis.sessions.test_listing import rows
 from tests.analysis.talks import caused, opened
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, Member, events, findings, violation
+from tests.examples import as_many
 
 
 class Act(NamedTuple):
@@ -121,7 +122,7 @@ REFUSED_AT_ONCE = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=as_many(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(acts)
 @example(REFUSED_AT_ONCE)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:
