@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,13 @@ class Checked:
     observed: Observed = field(default_factory=Observed)
     notes: Notes | None = None
     giant: str | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, found: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
+        """Of a capture that was read; `names`: of all topics that are known."""
+        findings = in_packet_order(found)
+        topics = {topic_id: names[topic_id] for finding in findings if (topic_id := finding.topic_id) is not None and topic_id in names}
+        return cls(findings, topics, observed, notes)
 
 
 def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False, coverage: bool = False) -> dict[str, Checked]:
