@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter, or_
@@ -62,14 +62,20 @@ class Found(NamedTuple):
     made: list[Any]
 
 
-def judged(exchanges: DataFrame, captures: Sequence[Bucketed], *, coverage: bool = False) -> list[Found]:
-    """What is found in each capture, from all captures' exchanges; `coverage`: whether that is counted."""
+def judged(
+    exchanges: DataFrame, captures: Sequence[Bucketed], given: Mapping[int, int] | None = None, *, coverage: bool = False
+) -> list[Found]:
+    """What is found in each capture, from all captures' exchanges; `coverage`: whether that is counted.
+
+    `given`: bytes of each bucket, where they are known. The largest come first: others go beside them.
+    """
     from pyspark.sql import functions as F
 
     if not captures:
         return []
     capture = {bucket: at for at, one in enumerate(captures) for bucket in range(one.bucket, one.bucket + one.buckets)}
-    buckets = max(capture) + 1
+    weight = given or {}
+    order = sorted(capture, key=lambda bucket: -weight.get(bucket, 0))
     exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
     # what is common is judged even where nobody has exchanges
     nobody = frame_of(exchanges.sparkSession, _EXCHANGE, [(one.bucket, 0, compress(_NONE)) for one in captures])
@@ -78,7 +84,7 @@ def judged(exchanges: DataFrame, captures: Sequence[Bucketed], *, coverage: bool
         for bucket, own in groupby(rows, itemgetter(0)):
             yield from _judge(bucket, own, captures[capture[bucket]], coverage)
 
-    together = exchanges.unionByName(nobody).repartitionById(buckets, F.col("bucket"))
+    together = exchanges.unionByName(nobody).repartitionById(len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1)
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND)
     found: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
     observed, made = defaultdict[int, Observed](Observed), defaultdict[int, list[Any]](list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,8 +72,9 @@ def analysed(
     plans = planned(spark, captures, cores, sizes)
     known = [plan for plan in plans if isinstance(plan, Plan)]
     exchanges, parts = decoded(spark, known, options, cores, beside)
+    given = sum((part.given for part in parts if isinstance(part, Parts)), Counter[int]())
     sound = [_bucketed(plan, part, lister) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
-    found = iter(judged(exchanges, sound, coverage=coverage))
+    found = iter(judged(exchanges, sound, given, coverage=coverage))
     each = iter(parts)
     came: list[Analysed | UnreadableInput] = []
     for plan in plans:

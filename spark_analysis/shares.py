@@ -8,6 +8,7 @@ teach others (kshark.facts). Shares to which others teach something are decoded 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
@@ -64,12 +65,20 @@ class Said(NamedTuple):
     linked: list[Weird]
 
 
+class Share(NamedTuple):
+    """What a share's task tells, and how many bytes of exchanges it gave each bucket."""
+
+    decoded: Decoded
+    given: Counter[int]
+
+
 @dataclass(frozen=True)
 class Parts:
-    """A capture decoded by shares. `weirds`: what belongs to no connection."""
+    """A capture decoded by shares. `weirds`: what belongs to no connection; `given`: bytes of exchanges by bucket."""
 
     shares: list[Decoded]
     weirds: list[Weird]
+    given: Counter[int]
 
     @cached_property
     def common(self) -> list[Placed]:
@@ -122,7 +131,7 @@ def decoded(
 ) -> tuple[DataFrame, list[Parts | UnreadableInput]]:
     """The exchanges of all captures (_EXCHANGES), and by capture what was told."""
     pieces = _pieces(spark, plans, cores)
-    shares: dict[int, Decoded] = {}
+    shares: dict[int, Share] = {}
     said: dict[int, list[Said | UnreadableInput]] = {plan.share: [] for plan in plans}
     facts = [Facts([])] * len(plans)
     frames: list[DataFrame] = []
@@ -134,16 +143,16 @@ def decoded(
         frames.append(frame)
         for share, data in collected(frame.where("bucket < 0").select("share", "data")):
             told = pickle.loads(data)
-            if isinstance(told, Decoded):
+            if isinstance(told, Share):
                 shares[share] = told
             elif len(frames) == 1:
                 said[share].append(told)
-        facts = [Facts(fact for part in _of(plan, shares) for fact in part.taught) for plan in plans]
+        facts = [Facts(fact for part in _of(plan, shares) for fact in part.decoded.taught) for plan in plans]
         todo = [
             number
             for plan, known in zip(plans, facts, strict=True)
             for number in numbers_of(plan)
-            if number in shares and any(map(known.changed, shares[number].asked))
+            if number in shares and any(map(known.changed, shares[number].decoded.asked))
         ]
         if not todo:
             break
@@ -156,19 +165,20 @@ def numbers_of(plan: Plan) -> range:
     return range(plan.share, plan.share + plan.shares)
 
 
-def _of(plan: Plan, shares: dict[int, Decoded]) -> list[Decoded]:
+def _of(plan: Plan, shares: dict[int, Share]) -> list[Share]:
     return [shares[number] for number in numbers_of(plan) if number in shares]
 
 
-def _joined(plan: Plan, shares: list[Decoded], said: list[Said | UnreadableInput]) -> Parts | UnreadableInput:
+def _joined(plan: Plan, shares: list[Share], said: list[Said | UnreadableInput]) -> Parts | UnreadableInput:
     faults = [one for one in said if isinstance(one, UnreadableInput)]
     if faults:
         return faults[0]
     ranges = sorted(one for one in said if isinstance(one, Said))
     weirds = [weird for one in ranges for weird in one.read]
     weirds += together(one.linked for one in ranges)
-    weirds += sum((share.copies for share in shares), Copies()).told(plan.end)
-    return Parts(shares, weirds)
+    weirds += sum((share.decoded.copies for share in shares), Copies()).told(plan.end)
+    given = sum((share.given for share in shares), Counter[int]())
+    return Parts([share.decoded for share in shares], weirds, given)
 
 
 # -- map
@@ -241,9 +251,11 @@ def _shares(
 def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options, beside: MakeBeside | None) -> Iterator[Row]:
     """One share."""
     decoding = Decoding(options, told, plan.buckets, None if beside is None else beside(plan, told))
+    given = Counter[int]()
 
     def packed(found: Iterable[Packed]) -> Iterator[Row]:
         for bucket, since, exchanges in found:
+            given[plan.bucket + bucket] += len(exchanges)
             yield share, plan.bucket + bucket, since, compress(exchanges)
 
     for _, _, segments, columns, payload in rows:
@@ -254,4 +266,4 @@ def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options
         else:
             yield from packed(decoding.feed(Piece(segments, decompress(columns), decompress(payload))))
     yield from packed(decoding.close(plan.end))
-    yield share, _TOLD, 0, pickle.dumps(decoding.decoded, 5)
+    yield share, _TOLD, 0, pickle.dumps(Share(decoding.decoded, given), 5)
