@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -59,8 +60,9 @@ def watched(command: Command, every_s: float = 1.0) -> tuple[Run, list[float]]:
 
 
 def family(command: Command, every_s: float = 0.2) -> Run:
-    """One run with all processes that it starts, also those that leave it (a JVM and its workers): their CPU, and the most resident memory
-    that they held together. It takes as long as the command itself; CPU that the others use afterwards counts.
+    """One run with all processes that it starts, also those that leave it (a JVM and its workers): their CPU, and the most memory that they
+    held together, a page that n processes share counted 1/n for each (proportional set size, proc(5): smaps_rollup). It takes as long as
+    the command itself; CPU that the others use afterwards counts.
 
     Others than the command are looked at now and then: what they did in their last moments is not seen.
     """
@@ -101,12 +103,13 @@ def _children(pid: int) -> list[int]:
 
 
 def _told(pid: int) -> tuple[float, float] | None:
-    """CPU seconds and resident MB of a process; None when it is gone. proc(5): times are fields 14 and 15 of stat, pages field 24."""
+    """CPU seconds and proportional MB of a process; None when it is gone. proc(5): times are fields 14 and 15 of stat."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        held = re.search(r"^Pss: *(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
         return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), 0.0 if held is None else int(held[1]) / 1024
 
 
 def _bury(own: int) -> None:
