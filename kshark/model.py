@@ -340,16 +340,6 @@ class Weird(msgspec.Struct, gc=False):
     correlation_id: int | None = None
 
 
-def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
-    """Packet times run backwards, from this packet on by up to `most_ns`, which only grows."""
-    return Weird("TIME_DISORDER", "link", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
-
-
-def disorder_ns(weird: Weird) -> int | None:
-    """What `disorder` said, None for other weirds: packets of different connections that lie so close to each other have no order."""
-    return int(weird.detail.split()[-2].replace(".", "")) if weird.code == "TIME_DISORDER" else None
-
-
 class Place(msgspec.Struct, frozen=True):
     """A packet, in one of several files: its number in the merge, and there."""
 

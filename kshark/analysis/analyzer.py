@@ -50,7 +50,8 @@ from kshark.analysis.verdict import Verdict
 from kshark.analysis.visits import Visits
 from kshark.analysis.watcher import Watcher
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
+from kshark.link.disorder import disorder_ns
+from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: What is read beside the rules' own APIs: who the brokers are, and who the members.

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kshark.model import PacketBatch, Weird, disorder
+from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
+
+
+def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
+    """Packet times run backwards, from this packet on by up to `most_ns`, which only grows."""
+    return Weird("TIME_DISORDER", "link", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
+
+
+def disorder_ns(weird: Weird) -> int | None:
+    """What `disorder` said, None for other weirds: packets of different connections that lie so close to each other have no order."""
+    return int(weird.detail.split()[-2].replace(".", "")) if weird.code == "TIME_DISORDER" else None
 
 
 class Disorder:

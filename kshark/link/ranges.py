@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from kshark.link.disorder import disorder_ns
 from kshark.link.unread import Unread
-from kshark.model import Weird, disorder_ns
+from kshark.model import Weird
 from kshark.ration import Ration
 
 

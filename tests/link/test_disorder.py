@@ -7,7 +7,8 @@ from itertools import pairwise
 from random import Random
 
 from kshark.link import Link
-from kshark.model import ACK, BEGIN, Moment, disorder_ns
+from kshark.link.disorder import disorder_ns
+from kshark.model import ACK, BEGIN, Moment
 from tests.packets import START_NS, batch, tcp_packet
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from kshark.analysis.rules import RULES
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.face import analysed, pages
-from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird, disorder_ns
+from kshark.link.disorder import disorder_ns
+from kshark.model import Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 from kshark.pipeline import Options
 from kshark.tables import COMMON, TABLES, Rows
 from kshark.tables.captures import capture_names
