@@ -6,6 +6,8 @@ trigger that holds, nor a condition on its requests. What is plain stands here, 
 `share_requests` knows the epoch before it: rows are counted where they lie, and only sums are shuffled.
 
 Members whose exchanges are judged together (`bucket_key`: those of a group, where a rule's machine is the group's) pass together.
+
+A machine that has no screen and reads share requests, as that of records in flight does, lets nobody pass: then nothing is asked.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ EVERYBODY: Final = Screened(None, {})
 
 def screened(tables: Tables, names: Mapping[tuple[str, str], str]) -> Screened:
     """`names`: of brokers with several addresses, by capture and address the one that stands for all."""
+    if not BOOK.visited.isdisjoint(_SHARE):
+        return EVERYBODY
     sessions = tables["share_requests"].transform(lives).transform(sessions_of, with_one_name(tables["flows"], names))
     told = sessions.unionByName(others(tables)).transform(together)
     suspect = F.collect_list(F.when(F.col("suspicious"), F.col("key")))
