@@ -53,7 +53,7 @@ class Rows:
             Opened: self._opened,
             HalfClosed: self._half_closed,
             Closed: self._closed,
-            Late: lambda late: None,
+            Late: self._late,
             Gap: self._gap,
             Weird: self._weird,
             Finding: self._finding,
@@ -178,6 +178,9 @@ class Rows:
                 add(held, names, connection, response, exchange)
 
     # -- weirds
+
+    def _late(self, late: Late) -> None:
+        """Rows have their own packets' places."""
 
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)
