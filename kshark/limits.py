@@ -64,6 +64,8 @@ REQUEST_BYTES: Final = 100 << 20
 FRAME_BYTES: Final = 256 << 20
 #: Bytes of unfinished frames held for all flows together; beyond it the longest are given up. Consumers fetch 50 MB (`fetch.max.bytes`).
 UNFINISHED_BYTES: Final = 64 << 20
+#: Pieces that one unfinished frame is held in; more are joined.
+FRAME_PIECES: Final = 4_096
 #: Bytes of one direction that are looked at again with each packet until it is known what they are; with more, now and then.
 RECOGNITION_BYTES: Final = 64 << 10
 #: With more bytes of messages than this waiting, none waits longer.

@@ -201,6 +201,7 @@ class Framing:
         uncertain = dict.fromkeys(stream for conversation in self._uncertain.values() for stream in conversation.streams)
         for stream in (*self._unfinished, *uncertain):
             stream.forget_old_ids()
+            stream.join_pieces()
         self._unfinished = {stream: None for stream in self._unfinished if stream.size}
         streams = {stream: None for stream in (*self._unfinished, *uncertain) if stream.size}
         held = sum([stream.size for stream in streams])

@@ -142,6 +142,13 @@ class Stream:
                 del column[:piece]
             self.data[0] = rest
 
+    def join_pieces(self) -> None:
+        """Of many pieces of one unfinished frame only the first, with which it began, and the last matter."""
+        if limits.FRAME_PIECES < self.size < self.need and not self.searching and not self.skip and len(self.data) > limits.FRAME_PIECES:
+            self.data[1:] = [b"".join(self.data[1:])]
+            for column in (self.packet, self.time_ns, self.ready, self.ready_ns):
+                del column[1:-1]
+
     def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
         """Keeps the frames' correlation ids, and the first client id that one of the frames at `starts` has."""
         self.ids.extend(ids)

@@ -139,6 +139,32 @@ def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_wi
     assert reply.latency_ns > 0
 
 
+def test_a_frame_in_many_pieces_is_held_in_few_and_read_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    join = Stream.join_pieces
+
+    def counted(stream: Stream) -> None:
+        join(stream)
+        held.append(len(stream.data))
+
+    monkeypatch.setattr(Stream, "join_pieces", counted)
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    tcp.client(metadata(2))
+    tcp.broker(answer(2, bytes(400)), mss=1)
+    tcp.client(metadata(3))
+    tcp.broker(answer(3))
+
+    whole = told(batches(wire.packets, [len(wire.packets)]))
+    assert told(batches(wire.packets, EVERY_PACKET * 5)) == whole
+    held.clear()
+    monkeypatch.setattr(limits, "FRAME_PIECES", 10)
+    assert told(batches(wire.packets, EVERY_PACKET * 5)) == whole
+    assert max(held) <= 10
+
+
 def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
     wire = Wire()
