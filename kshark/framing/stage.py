@@ -159,8 +159,7 @@ class Framing:
         self._make_room()
 
     def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[Happening]) -> None:
-        """Runs of recognised connections go to their streams, those of connections not recognised yet to `piecewise`; others are
-        dropped."""
+        """Runs of recognised connections go to their streams, those not recognised yet to `piecewise`; others are dropped."""
         conversations, touched = self._conversations, self._touched
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             if flow.service == "kafka" and flow.id not in unsettled:
@@ -308,8 +307,7 @@ class Framing:
             self._told += conversation.told_at_last(packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
-        """Searches for message boundaries that are not known; otherwise the connection is cut with the batch. `final`: no more bytes
-        come."""
+        """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
         client = conversation.flow.client_side or 0
         streams = (conversation.streams[client], conversation.streams[1 - client])
         if streams[0].searching or streams[1].searching:
