@@ -33,7 +33,7 @@ def test_the_model_foretells_what_is_written(scenario: Scenario, release: str, r
     assert [(step["n"], step["predicted"], step["answer"]) for step in share if step["answer"] not in step["predicted"]] == []
 
 
-@pytest.mark.sweep(quick=30)
+@pytest.mark.sweep(quick=15)
 @pytest.mark.parametrize(("scenario", "release", "room"), EVERY, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_each_refusal_is_explained_as_the_model_does(scenario: Scenario, release: str, room: int) -> None:
     talk, diary = played(scenario, release, room)

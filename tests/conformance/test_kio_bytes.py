@@ -18,7 +18,7 @@ from tests.dissectors.schema_rows import dissector
 QUICK, THOROUGH = 2, 300
 
 
-@pytest.mark.sweep(quick=20)
+@pytest.mark.sweep(quick=12)
 @pytest.mark.parametrize("key", sorted(INDEX))
 def test_kio_and_we_read_and_write_the_same(key: int) -> None:
     compare(key, QUICK)

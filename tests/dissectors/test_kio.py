@@ -80,7 +80,7 @@ def comparable(row: Row) -> Row:
     return row._replace(name=NAMED_OTHERWISE.get(name, name), nullable=nullable, default=None, rows=tuple(map(comparable, row.rows)))
 
 
-@pytest.mark.sweep(quick=25)
+@pytest.mark.sweep(quick=15)
 @pytest.mark.parametrize("key", sorted(key for key in WRITTEN if INDEX[key][0] not in UNKNOWN_TO_KIO))
 def test_kio_agrees_on_every_version_it_knows(key: int) -> None:
     compared = 0

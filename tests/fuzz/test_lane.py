@@ -24,6 +24,7 @@ QUICK = {"captures": 6, "losses": 2, "unreadable": 2, "frames": 6, "bodies": 15,
 PATIENCE = 100
 
 
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("name", QUICK)
 def test_no_case_fails(name: str) -> None:
     lane = Lane([BY_NAME[name]], seed=1)
@@ -81,6 +82,7 @@ def found(kind: str) -> Saved:
     return next(failed for _ in range(PATIENCE) if (failed := lane.run(BY_NAME[kind])) is not None)
 
 
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_fault_is_seen_and_comes_again(planted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kind, said, where, name, what = PLANTED[planted]

@@ -66,7 +66,7 @@ def test_the_conversation_is_what_it_was() -> None:
     assert (len(messages), link.packets, link.tcp, weirds) == (MESSAGES, PACKETS, PACKETS, [])
 
 
-@pytest.mark.sweep(quick=20)
+@pytest.mark.sweep(quick=12)
 @pytest.mark.parametrize("name", ENVELOPES)
 def test_every_envelope_is_read_or_named(name: str) -> None:
     link, weirds = faults(name)

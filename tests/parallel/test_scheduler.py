@@ -119,14 +119,14 @@ def window(packets: list[Packet], random: Random) -> list[Packet]:
     return packets[at : at + WINDOW]
 
 
-@pytest.mark.sweep(quick=8)
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
 def test_of_captures_as_they_are(capture: Path) -> None:
     random = Random(capture.name)
     assert_they_agree(window(packets_of(capture), random), random)
 
 
-@pytest.mark.sweep(quick=6)
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_of_captures_with(name: str) -> None:
     random = Random(name)

@@ -75,13 +75,13 @@ class Books:
         return {name: sums for name, sums in wrong.items() if sums[0] != sums[1]}
 
 
-@pytest.mark.sweep(quick=10)
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.name)
 def test_of_captures_as_they_are(capture: Path) -> None:
     assert Books(batches_of(packets_of(capture), Random(capture.name))).unbalanced() == {}
 
 
-@pytest.mark.sweep(quick=6)
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_of_captures_with(name: str) -> None:
     random = Random(name)

@@ -76,7 +76,7 @@ def test_of_captures_as_they_are(capture: Path) -> None:
     assert_both_paths_agree(window(packets_of(capture), random, 2 * WINDOW), random)
 
 
-@pytest.mark.sweep(quick=6)
+@pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_of_captures_with(name: str) -> None:
     random = Random(name)

@@ -296,7 +296,7 @@ def unnoticed(captured: Captured, chosen: Random | None = None) -> list[int]:
     return [row.packet for row in tried if ends_of(captured.link.ends, row.path) not in captured.gaps({row.packet})]
 
 
-@pytest.mark.sweep(quick=8)
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize("capture", TALKING, ids=lambda path: path.stem)
 def test_a_lost_packet_leaves_a_gap(capture: Path) -> None:
     assert unnoticed(Captured.load(capture), Random(zlib.crc32(capture.name.encode()))) == []

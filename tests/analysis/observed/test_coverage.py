@@ -216,7 +216,7 @@ def test_a_rule_of_one_exchange_is_put_to_the_test_by_requests_that_it_is_about(
 # -- all of them
 
 
-@pytest.mark.sweep(quick=40)
+@pytest.mark.sweep(quick=25)
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
 def test_what_was_found_is_counted_and_nothing_is_counted_twice(promise: Promise) -> None:
     talk, _ = promise()
