@@ -141,6 +141,7 @@ def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
     writer.join()
 
 
+@pytest.mark.sweep
 def test_a_place_without_records_has_none(tmp_path: Path) -> None:
     file = tmp_path / "zeros.pcap"
     file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:5000] + bytes(2 << 20))

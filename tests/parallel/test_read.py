@@ -40,6 +40,7 @@ def test_a_period_is_the_same(kshark: Run) -> None:
     same(kshark, CAPTURES / "share-java-explicit.pcap", "--since", "+2s", "--until", "+6s", jobs=3)
 
 
+@pytest.mark.sweep
 def test_several_files_are_the_same(kshark: Run) -> None:
     same(kshark, *FEW[:2], "-T", "json")
     same(kshark, *FEW[:2], "-T", "text", "--each")

@@ -138,6 +138,7 @@ def test_another_process_goes_on(tmp_path: Path, seed: str) -> None:
     assert done.stdout.strip() == str(zlib.crc32(repr(run.told).encode())), done.stderr
 
 
+@pytest.mark.sweep
 def test_thousands_of_open_connections_and_requests_are_one_level_after_the_other() -> None:
     """However long the chain of references, no recursion; and a connection takes what the module says."""
     wire = Wire()
