@@ -171,7 +171,6 @@ def _columns(frames: list[Frame], flow: Flow) -> Frames:
         packet + START_NS,
         packet,
         packet + START_NS,
-        packet,
         np.zeros(len(frames), bool),
     )
 
