@@ -81,11 +81,10 @@ class Conversation:
             self.kept.append(event)
         return keeps
 
-    def told(self, packet: int, events: Sequence[Line], side: int | None = None, *, after_frames: bool = False) -> Told:
-        """What happened with that packet, behind what is told of the connection already, or of one side of it."""
-        floor = self.floor if side is None else self.streams[side].floor
-        late = [Late(self.flow, floor)] if self.tells_late and packet < floor else []
-        return Told(max(packet, floor), packet, after_frames, self.flow.id, [*late, *events])
+    def told(self, packet: int, events: Sequence[Line], *, after_frames: bool = False) -> Told:
+        """What happened with that packet, behind what is told of the connection already."""
+        late = [Late(self.flow, self.floor)] if self.tells_late and packet < self.floor else []
+        return Told(max(packet, self.floor), packet, after_frames, self.flow.id, [*late, *events])
 
     def told_at_last(self, packet: int) -> Iterator[Told]:
         """What was kept, now that it is known which side is the client, or that nobody will know."""

@@ -91,7 +91,7 @@ class Framing:
         if conversation is None:
             self._told.append(Told(weird.packet, weird.packet, False, weird.flow or 0, [weird]))
         elif not conversation.keeps(weird):
-            self._told.append(conversation.told(weird.packet, [weird], weird.side))
+            self._told.append(conversation.told(weird.packet, [weird]))
 
     def _tell_event(self, event: Gap | Opened | HalfClosed | Closed, *weirds: Weird) -> None:
         """`weirds`: what only the end of a connection shows."""
