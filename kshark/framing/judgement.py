@@ -37,7 +37,7 @@ OTHERWISE: Final = -2
 class Conversation:
     """A connection while it is cut into frames: its two streams, and from which packet on the time line waits for it (0: it does not)."""
 
-    __slots__ = ("floor", "flow", "held_from", "holed", "kept", "late", "since", "since_ns", "streams", "tells_late", "try_at")
+    __slots__ = ("flow", "held_from", "holed", "kept", "late", "since", "since_ns", "streams", "tells_late", "try_at")
 
     def __init__(self, flow: Flow, tells_late: bool) -> None:
         """`tells_late`: what is known late is announced."""
@@ -45,8 +45,6 @@ class Conversation:
         self.tells_late = tells_late
         self.streams = (Stream(flow, 0), Stream(flow, 1))
         self.held_from = 0
-        #: What is told of the connection from now on stands behind this packet in the time line.
-        self.floor = 0
         #: What happened to it and is not told yet.
         self.kept: list[Gap | Weird] = []
         #: The first packet with bytes that are not understood yet, and the clock then.
@@ -74,6 +72,11 @@ class Conversation:
         self.late = self.late or size > limits.HELD_BYTES or clock.at(packet) - self.since_ns > limits.HELD_NS
         return since
 
+    @property
+    def floor(self) -> int:
+        """What is told of the connection from now on stands behind this packet in the time line."""
+        return self.streams[0].floor
+
     def keeps(self, event: Gap | Weird) -> bool:
         """Whether that is told when it is known which side is the client."""
         keeps = self.flow.service == "unknown" and len(self.kept) < limits.WEIRDS_PER_FLOW
@@ -88,15 +91,14 @@ class Conversation:
 
     def told_at_last(self, packet: int) -> Iterator[Told]:
         """What was kept, now that it is known which side is the client, or that nobody will know."""
-        if any(event.packet <= packet for event in self.kept):  # not only those of later packets of one batch
+        if self.kept:
             self.raise_floor(packet)
-        yield from [self.told(event.packet, [event]) for event in self.kept]
-        self.kept = []
+            yield from [self.told(event.packet, [event]) for event in self.kept]
+            self.kept = []
 
-    def raise_floor(self, packet: int, *streams: Stream) -> None:
-        """The bytes here, of these streams or of both, and all that comes, were understood only with this packet."""
-        self.floor = max(self.floor, packet)
-        for stream in streams or self.streams:
+    def raise_floor(self, packet: int) -> None:
+        """The bytes here, and all that comes, were understood only with this packet."""
+        for stream in self.streams:
             stream.floor = max(stream.floor, packet)
 
     def drop_all(self) -> None:

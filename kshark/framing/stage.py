@@ -342,7 +342,7 @@ class Framing:
                 packet = final.packet if final else stream.ready[-1]
                 conversation.lose_patience(packet, self._clock)
                 if conversation.late:
-                    conversation.raise_floor(packet, stream)
+                    conversation.raise_floor(packet)
                 if stream.find(conversation.streams[1 - stream.side], self._witness, final is not None, self._tell):
                     continue
             if not waiting:
