@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections import deque
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from kshark import limits
 from kshark.model import Segments
 
-#: First packet of a batch, then its packets and the clock at each.
-_Batch = tuple[int, "array[int]", "array[int]"]
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
+#: First packet of a batch, then packets and clock as columns.
+_Batch = tuple[int, "Int64s", "Int64s"]
 _first: Final = itemgetter(0)
 
 
@@ -25,14 +29,14 @@ class Clock:
         self.now_ns = 0
 
     def feed(self, segments: Segments) -> None:
-        if not len(segments.packet):
+        packets, clock_ns = segments.packet, segments.clock_ns
+        if not len(packets):
             return
-        packets, clock_ns = (array("q", column.tobytes()) for column in (segments.packet, segments.clock_ns))
         oldest = self.now_ns - 2 * limits.HELD_NS
         while len(self._batches) > 1 and self._batches[0][2][-1] < oldest:
             self._batches.popleft()
-        self._batches.append((packets[0], packets, clock_ns))
-        self.packet, self.now_ns = packets[-1], clock_ns[-1]
+        self._batches.append((int(packets[0]), packets, clock_ns))
+        self.packet, self.now_ns = int(packets[-1]), int(clock_ns[-1])
 
     def at(self, packet: int) -> int:
         """The clock at that packet, in nanoseconds; 0 for one longer ago."""
@@ -40,4 +44,4 @@ class Clock:
         if batch < 0:
             return 0
         _, packets, clock_ns = self._batches[batch]
-        return clock_ns[bisect_right(packets, packet) - 1]
+        return int(clock_ns[max(int(np.searchsorted(packets, packet, "right")) - 1, 0)])

@@ -87,13 +87,13 @@ class Conversation:
     def told(self, packet: int, events: Sequence[Line], *, after_frames: bool = False) -> Told:
         """What happened with that packet, behind what is told of the connection already."""
         late = [Late(self.flow, self.floor)] if self.tells_late and packet < self.floor else []
-        return Told(max(packet, self.floor), packet, after_frames, self.flow.id, [*late, *events])
+        return Told(max(packet, self.floor), after_frames, self.flow.id, [*late, *events])
 
     def told_at_last(self, packet: int) -> Iterator[Told]:
         """What was kept, now that it is known which side is the client, or that nobody will know."""
         if self.kept:
             self.raise_floor(packet)
-            yield from [self.told(event.packet, [event]) for event in self.kept]
+            yield self.told(0, self.kept)
             self.kept = []
 
     def raise_floor(self, packet: int) -> None:

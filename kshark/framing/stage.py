@@ -89,7 +89,7 @@ class Framing:
     def _tell(self, weird: Weird) -> None:
         conversation = None if weird.flow is None else self._conversations.get(weird.flow)
         if conversation is None:
-            self._told.append(Told(weird.packet, weird.packet, False, weird.flow or 0, [weird]))
+            self._told.append(Told(weird.packet, False, weird.flow or 0, [weird]))
         elif not conversation.keeps(weird):
             self._told.append(conversation.told(weird.packet, [weird]))
 

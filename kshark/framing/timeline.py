@@ -26,14 +26,12 @@ Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 
 class Told(NamedTuple):
-    """What happened, and its place: the packet with which it was known, its own, whether after the frames of that packet (as endings
-    are), flow.
+    """What happened, and its place: the packet with which it was known, whether after the frames of that packet (as endings are), flow.
 
     With the end of a connection comes what only its end shows about it.
     """
 
     known: int
-    packet: int
     after_frames: bool
     flow: int
     events: Sequence[Line]
@@ -41,7 +39,7 @@ class Told(NamedTuple):
 
 NEVER: Final = 1 << 62
 
-_place: Final = attrgetter("known", "packet", "after_frames", "flow")
+_place: Final = attrgetter("known", "after_frames", "flow")
 _known: Final = attrgetter("known")
 
 
@@ -128,16 +126,16 @@ def _announced(frames: Frames) -> Iterator[Told]:
     late = np.flatnonzero(frames.known > frames.last_packet)
     for packet, stream in dict.fromkeys(zip(frames.known[late].tolist(), frames.stream[late].tolist(), strict=True)):
         flow = frames.flows[stream]
-        yield Told(packet, 0, False, flow.id, [Late(flow, packet)])
+        yield Told(packet, False, flow.id, [Late(flow, packet)])
 
 
 def _lines(frames: Frames, told: list[Told]) -> list[Line]:
     """Frames cut at the events between them."""
     lines: list[Line] = []
     at = 0
-    packets = [*zip(frames.known.tolist(), frames.last_packet.tolist(), strict=True)] if told else []
+    packets = frames.known.tolist() if told else []
     for each in told:
-        to = (bisect_right if each.after_frames else bisect_left)(packets, (each.known, each.packet))
+        to = (bisect_right if each.after_frames else bisect_left)(packets, each.known)
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to

@@ -53,7 +53,7 @@ class Rows:
             Opened: self._opened,
             HalfClosed: self._half_closed,
             Closed: self._closed,
-            Late: self._late,
+            Late: lambda late: None,
             Gap: self._gap,
             Weird: self._weird,
             Finding: self._finding,
@@ -178,9 +178,6 @@ class Rows:
                 add(held, names, connection, response, exchange)
 
     # -- weirds
-
-    def _late(self, late: Late) -> None:
-        """Rows have their own packets' places."""
 
     def _gap(self, gap: Gap) -> None:
         connection = self._connection(gap.flow)
