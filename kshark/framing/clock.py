@@ -39,9 +39,9 @@ class Clock:
         self.packet, self.now_ns = int(packets[-1]), int(clock_ns[-1])
 
     def at(self, packet: int) -> int:
-        """The clock at that packet, in nanoseconds; 0 for one longer ago."""
-        batch = bisect_right(self._batches, packet, key=_first) - 1
-        if batch < 0:
-            return 0
+        """The clock at that packet, in nanoseconds; of a packet longer ago, that of the first one known."""
+        if not self._batches:
+            return self.now_ns
+        batch = max(bisect_right(self._batches, packet, key=_first) - 1, 0)
         _, packets, clock_ns = self._batches[batch]
         return int(clock_ns[max(int(np.searchsorted(packets, packet, "right")) - 1, 0)])

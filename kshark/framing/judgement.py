@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark import limits
@@ -24,8 +23,7 @@ from kshark.framing.recognition import (
     requests_from,
 )
 from kshark.framing.streams import UNSURE, Stream, Tell
-from kshark.framing.timeline import Line, Told
-from kshark.model import Closed, Flow, Gap, Late, Side, Weird
+from kshark.model import Closed, Flow, Side, Weird
 from kshark.tls import unread
 
 #: What became of a first request.
@@ -37,16 +35,12 @@ OTHERWISE: Final = -2
 class Conversation:
     """A connection while it is cut into frames: its two streams, and from which packet on the time line waits for it (0: it does not)."""
 
-    __slots__ = ("flow", "held_from", "holed", "kept", "late", "since", "since_ns", "streams", "tells_late", "try_at")
+    __slots__ = ("flow", "held_from", "holed", "late", "since", "since_ns", "streams", "try_at")
 
-    def __init__(self, flow: Flow, tells_late: bool) -> None:
-        """`tells_late`: what is known late is announced."""
+    def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.tells_late = tells_late
         self.streams = (Stream(flow, 0), Stream(flow, 1))
         self.held_from = 0
-        #: What happened to it and is not told yet.
-        self.kept: list[Gap | Weird] = []
         #: The first packet with bytes that are not understood yet, and the clock then.
         self.since = self.since_ns = 0
         #: The time line waited long enough: what is found from now on stands in it where it was found, not where its bytes came.
@@ -62,7 +56,7 @@ class Conversation:
     def uncertain(self, packet: int) -> tuple[int, int]:
         """How many bytes are here of which it is not known yet what they are, and since which packet."""
         streams = [s for s in self.streams if s.size and s.ready[0] <= packet and (s.searching or self.flow.service == "unknown")]
-        return sum(stream.size for stream in streams), min((max(stream.ready[0], stream.floor) for stream in streams), default=packet)
+        return sum(stream.size for stream in streams), min((stream.ready[0] for stream in streams), default=packet)
 
     def lose_patience(self, packet: int, clock: Clock) -> int:
         """Sets `late` if the time line has waited too long, or for too many bytes; returns since which packet it waits."""
@@ -76,25 +70,6 @@ class Conversation:
     def floor(self) -> int:
         """What is told of the connection from now on stands behind this packet in the time line."""
         return self.streams[0].floor
-
-    def keeps(self, event: Gap | Weird) -> bool:
-        """Whether that is told when it is known which side is the client."""
-        keeps = self.flow.service == "unknown" and len(self.kept) < limits.WEIRDS_PER_FLOW
-        if keeps:
-            self.kept.append(event)
-        return keeps
-
-    def told(self, packet: int, events: Sequence[Line], *, after_frames: bool = False) -> Told:
-        """What happened with that packet, behind what is told of the connection already."""
-        late = [Late(self.flow, self.floor)] if self.tells_late and packet < self.floor else []
-        return Told(max(packet, self.floor), after_frames, self.flow.id, [*late, *events])
-
-    def told_at_last(self, packet: int) -> Iterator[Told]:
-        """What was kept, now that it is known which side is the client, or that nobody will know."""
-        if self.kept:
-            self.raise_floor(packet)
-            yield self.told(0, self.kept)
-            self.kept = []
 
     def raise_floor(self, packet: int) -> None:
         """The bytes here, and all that comes, were understood only with this packet."""

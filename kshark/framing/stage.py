@@ -19,7 +19,7 @@ from kshark.framing.judgement import Conversation, judge, no_kafka
 from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
+from kshark.model import Closed, EndsOf, Frames, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
 from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
 from kshark.tls import KeyLog, TlsStage
 
@@ -88,17 +88,19 @@ class Framing:
 
     def _tell(self, weird: Weird) -> None:
         conversation = None if weird.flow is None else self._conversations.get(weird.flow)
-        if conversation is None:
-            self._told.append(Told(weird.packet, False, weird.flow or 0, [weird]))
-        elif not conversation.keeps(weird):
-            self._told.append(conversation.told(weird.packet, [weird]))
+        known, late = self._known(conversation, weird.packet)
+        self._told.append(Told(known, False, weird.flow or 0, [*late, weird]))
 
     def _tell_event(self, event: Gap | Opened | HalfClosed | Closed, *weirds: Weird) -> None:
         """`weirds`: what only the end of a connection shows."""
-        conversation = self._conversations[event.flow.id]
-        if isinstance(event, Gap) and conversation.keeps(event):
-            return
-        self._told.append(conversation.told(event.packet, [*weirds, event], after_frames=isinstance(event, (HalfClosed, Closed))))
+        known, late = self._known(self._conversations[event.flow.id], event.packet)
+        self._told.append(Told(known, isinstance(event, (HalfClosed, Closed)), event.flow.id, [*late, *weirds, event]))
+
+    def _known(self, conversation: Conversation | None, packet: int) -> tuple[int, list[Late]]:
+        """The packet with which something of that packet is known, and the announcement of it where it is late."""
+        if conversation is None or conversation.floor <= packet:
+            return packet, []
+        return conversation.floor, [Late(conversation.flow, conversation.floor)] if self._timeline.told_late else []
 
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
@@ -121,19 +123,14 @@ class Framing:
 
     def _horizon(self) -> int:
         """The last packet up to which the time line is complete: nothing can come in before it any more."""
-        waiting = [each.held_from for each in self._uncertain.values() if each.held_from and self._is_patient(each)]
+        too_old = self._clock.now_ns - limits.HELD_NS
+        waiting = [each.held_from for each in self._uncertain.values() if each.held_from and each.since_ns >= too_old]
         waiting += [packet for packet in self._holes.values() if packet is not None]
         if self._timeline.held_bytes > limits.HELD_BYTES:
             for conversation in self._uncertain.values():
                 conversation.held_from, conversation.late = 0, True
             return self._clock.packet
         return min(waiting, default=NEVER) - 1
-
-    def _is_patient(self, conversation: Conversation) -> bool:
-        """Whether the time line still waits for it: as long as what comes next of it may be in time, which may wait behind a hole."""
-        hole = self._holes.get(conversation.flow.id)
-        now_ns = self._clock.now_ns if hole is None else self._clock.at(hole)
-        return now_ns - conversation.since_ns <= limits.HELD_NS
 
     def _take(self, items: list[Item]) -> None:
         self._holes = self._reassembly.holes()
@@ -149,7 +146,7 @@ class Framing:
                 self._take_settled(item)
             else:
                 if isinstance(item, Opened):
-                    self._conversations[item.flow.id] = Conversation(item.flow, self._timeline.told_late)
+                    self._conversations[item.flow.id] = Conversation(item.flow)
                 piecewise.append(item)
         self._take_piecewise(piecewise)
         self._cut_touched()
@@ -303,8 +300,6 @@ class Framing:
         if conversation.late:
             conversation.raise_floor(packet)
         judge(conversation, self._witness, self._brokers, self._ports, packet, self._tell, final=final)
-        if conversation.flow.service != "unknown":
-            self._told += conversation.told_at_last(packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
@@ -337,7 +332,7 @@ class Framing:
         waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
             for _, _, rest in self._cut([stream]):
-                waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
+                waiting.extendleft(reversed(list(_pieces(rest))))
             if stream.searching and stream.size:
                 packet = final.packet if final else stream.ready[-1]
                 conversation.lose_patience(packet, self._clock)
@@ -381,7 +376,6 @@ class Framing:
             self._search(conversation, closed.packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._told += conversation.told_at_last(closed.packet)
         self._tell_event(closed, *([no_kafka(flow, closed, self._brokers)] if sum(flow.stream_bytes) else []))
         self._forget(conversation)
 
@@ -398,3 +392,9 @@ class Framing:
     def _forget(self, conversation: Conversation) -> None:
         self._uncertain.pop(conversation.flow.id, None)
         del self._conversations[conversation.flow.id]
+
+
+def _pieces(runs: Iterable[Run]) -> Iterator[tuple[bytes, int, int, int, int]]:
+    """The runs' pieces as arguments of Stream.take_piece."""
+    for run in runs:
+        yield from zip(run.data, run.packet, run.time_ns, run.ready, run.ready_ns, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,10 +34,6 @@ class Run:
         self.time_ns.append(time_ns)
         self.ready.append(ready)
         self.ready_ns.append(ready_ns)
-
-    def pieces(self) -> Iterator[tuple[bytes, int, int, int, int]]:
-        """Each with its columns' values, in their order."""
-        return zip(self.data, self.packet, self.time_ns, self.ready, self.ready_ns, strict=True)
 
     def done(self) -> None:
         if self.grower is not None:
