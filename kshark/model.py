@@ -49,9 +49,13 @@ class Ends(NamedTuple):
     second: str
 
 
+#: What Metadata may call the machine itself, and its address on the wire.
+_LOCAL: Final = {"localhost": "127.0.0.1"}
+
+
 def endpoint(host: str, port: int) -> str:
-    """A listener as Metadata and FindCoordinator name it, written as in Ends: `address:port`, IPv6 in brackets, localhost as 127.0.0.1."""
-    host = "127.0.0.1" if host == "localhost" else host
+    """A listener as Metadata and FindCoordinator name it, written as Ends has it: `address:port`, IPv6 in brackets."""
+    host = _LOCAL.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -208,13 +212,6 @@ class Gap:
     size: int
     reason: Literal["missing", "snapped", "buffer_full", "at_close", "undecrypted"]
     known: int = 0
-
-
-class Late(NamedTuple):
-    """What follows of the connection was known only with this packet: told where connections of one capture are read apart."""
-
-    flow: Flow
-    packet: int
 
 
 @dataclass(slots=True, eq=False)
@@ -392,4 +389,4 @@ class Finding(msgspec.Struct, gc=False):
     last_offset: int | None = None
 
 
-Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed
+Event = Frames | Message | Exchange | Weird | Gap | Opened | HalfClosed | Closed

@@ -22,7 +22,7 @@ from kshark.facts import Fact, Facts, Question
 from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.link.ranges import together
-from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Late, Message, Moment, Opened, PacketBatch, Weird
+from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Message, Moment, Opened, PacketBatch, Weird
 from kshark.parallel.judging import Judging
 from kshark.parallel.segments import Piece, shared_out, unpack
 from kshark.parallel.sorting import Packed, Sorter, numbered
@@ -204,7 +204,7 @@ def _first(flow: Flow) -> int:
 def merged(parts: list[list[list[Event]]]) -> list[Event]:
     """All in the order of the time line."""
     lines = [[*_placed(events)] for part in parts for events in part]
-    return [event for _, event in heapq.merge(*lines, key=lambda placed: placed[0]) if not isinstance(event, Late)]
+    return [event for _, event in heapq.merge(*lines, key=lambda placed: placed[0])]
 
 
 def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, int, int], Event]]:

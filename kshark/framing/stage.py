@@ -19,7 +19,7 @@ from kshark.framing.judgement import Conversation, judge, no_kafka
 from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Frames, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
+from kshark.model import Closed, EndsOf, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
 from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
 from kshark.tls import KeyLog, TlsStage
 
@@ -49,7 +49,7 @@ class Framing:
         self._ports = kafka_ports
         self._reassembly = Reassembly(exact=exact, measuring=measuring)
         self._tls = TlsStage(tls_keys)
-        self._timeline = Timeline(told_late=asking)
+        self._timeline = Timeline()
         self._conversations: dict[int, Conversation] = {}
         #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_NS at most.
         self._uncertain: dict[int, Conversation] = {}
@@ -88,19 +88,13 @@ class Framing:
 
     def _tell(self, weird: Weird) -> None:
         conversation = None if weird.flow is None else self._conversations.get(weird.flow)
-        known, late = self._known(conversation, weird.packet)
-        self._told.append(Told(known, False, weird.flow or 0, [*late, weird]))
+        floor = 0 if conversation is None else conversation.floor
+        self._told.append(Told(max(weird.packet, floor), False, weird.flow or 0, [weird]))
 
     def _tell_event(self, event: Gap | Opened | HalfClosed | Closed, *weirds: Weird) -> None:
         """`weirds`: what only the end of a connection shows."""
-        known, late = self._known(self._conversations[event.flow.id], event.packet)
-        self._told.append(Told(known, isinstance(event, (HalfClosed, Closed)), event.flow.id, [*late, *weirds, event]))
-
-    def _known(self, conversation: Conversation | None, packet: int) -> tuple[int, list[Late]]:
-        """The packet with which something of that packet is known, and the announcement of it where it is late."""
-        if conversation is None or conversation.floor <= packet:
-            return packet, []
-        return conversation.floor, [Late(conversation.flow, conversation.floor)] if self._timeline.told_late else []
+        known = max(event.packet, self._conversations[event.flow.id].floor)
+        self._told.append(Told(known, isinstance(event, (HalfClosed, Closed)), event.flow.id, [*weirds, event]))
 
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""

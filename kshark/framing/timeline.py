@@ -9,7 +9,7 @@ other connections are read beside.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from kshark.model import Closed, Frames, Gap, HalfClosed, Late, Opened, Weird
+from kshark.model import Closed, Frames, Gap, HalfClosed, Opened, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
+Line = Frames | Gap | Weird | Opened | HalfClosed | Closed
 
 
 class Told(NamedTuple):
@@ -45,10 +45,8 @@ _known: Final = attrgetter("known")
 
 @dataclass(slots=True, eq=False)
 class Timeline:
-    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits. `told_late`: what was known
-    late is announced."""
+    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits."""
 
-    told_late: bool = False
     _held: list[Frames] = field(default_factory=list)
     _told: list[Told] = field(default_factory=list)
 
@@ -72,10 +70,7 @@ class Timeline:
             later = frames.known > horizon
             self._held = [apart(frames.rows(later))]
             frames = frames.rows(~later)
-        frames = _in_order(frames)
-        if self.told_late and frames.known is not frames.last_packet:
-            ready = sorted([*ready, *_announced(frames)], key=_place)
-        return _lines(frames, ready)
+        return _lines(_in_order(frames), ready)
 
 
 def joined(parts: list[Frames]) -> Frames | None:
@@ -119,14 +114,6 @@ def _in_order(frames: Frames) -> Frames:
     if (known[1:] >= known[:-1]).all() and (own is known or (own[1:] >= own[:-1]).all()):
         return frames
     return frames.rows(np.lexsort((own, known)))
-
-
-def _announced(frames: Frames) -> Iterator[Told]:
-    """Of frames that were known late, when that was."""
-    late = np.flatnonzero(frames.known > frames.last_packet)
-    for packet, stream in dict.fromkeys(zip(frames.known[late].tolist(), frames.stream[late].tolist(), strict=True)):
-        flow = frames.flows[stream]
-        yield Told(packet, False, flow.id, [Late(flow, packet)])
 
 
 def _lines(frames: Frames, told: list[Told]) -> list[Line]:

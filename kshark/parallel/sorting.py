@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
+from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
 from kshark.tables.bodies import as_fields
 from kshark.tables.events import AFTER, BEFORE, MESSAGES, Place, Placed
@@ -165,8 +165,6 @@ class Sorter:
                 self._weird(at, at - self._count in late, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
-            elif kind is Late:
-                self._place(event.packet, BEFORE, event.flow.first_packet, at)  # type: ignore[union-attr]
         self._count += len(events)
         yield from self._buckets.full()
 
