@@ -199,8 +199,8 @@ class HalfClosed:
 @dataclass(slots=True, eq=False)
 class Gap:
     """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole) and `last_packet`
-    (the first one after it). `size` is -1 if unknown. Where TLS is decrypted, bytes that were not are missing too. `known`: the packet
-    with which it was certain, where that was so long after `packet` that others did not wait; else 0.
+    (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS is decrypted, bytes that were not
+    are missing too.
     """
 
     flow: Flow
@@ -211,17 +211,16 @@ class Gap:
     last_packet: int
     size: int
     reason: Literal["missing", "snapped", "buffer_full", "at_close", "undecrypted"]
-    known: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Frames:
-    """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users see.
+    """Frames as columns, ordered by the packet that completed each: the one time line that later stages and users see.
 
     `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows` (the connection)
     and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are the packets and times of a frame's
-    first and last byte, the length prefix included; `known` is `last_packet`, but for frames that were understood so long after it that
-    nothing waited for them; `resync` marks frames found again after a gap, whose boundary is likely, not certain.
+    first and last byte, the length prefix included; `resync` marks frames found again after a gap, whose boundary is likely, not
+    certain.
     """
 
     buffer: bytes
@@ -234,7 +233,6 @@ class Frames:
     first_time_ns: Int64s
     last_packet: Int64s
     last_time_ns: Int64s
-    known: Int64s
     resync: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -253,7 +251,6 @@ class Frames:
             self.first_time_ns[rows],
             self.last_packet[rows],
             self.last_time_ns[rows],
-            self.known[rows],
             self.resync[rows],
         )
 

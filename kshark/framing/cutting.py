@@ -68,20 +68,10 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Brok
         first_time_ns=time_ns[first],
         last_packet=came[last],
         last_time_ns=came_ns[last],
-        known=_known(ready, counts, came[last]),
         resync=np.zeros(len(start), bool),
     )
     _remember(ready, counts, done)
     return done, broken
-
-
-def _known(streams: list[Stream], counts: list[int], last: Int64s) -> Int64s:
-    """The packet with which each frame was known."""
-    floors = [stream.floor for stream in streams]
-    if not max(floors):
-        return last
-    known: Int64s = np.maximum(last, np.repeat(floors, counts))
-    return known
 
 
 def _column(parts: list[list[int]]) -> Int64s:

@@ -7,7 +7,6 @@ from typing import Final
 from kshark import limits
 from kshark.framing.boundaries import next_request
 from kshark.framing.brokers import Brokers
-from kshark.framing.clock import Clock
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_REQUEST,
@@ -23,8 +22,7 @@ from kshark.framing.recognition import (
     requests_from,
 )
 from kshark.framing.streams import UNSURE, Stream, Tell
-from kshark.model import Closed, Flow, Side, Weird
-from kshark.tls import unread
+from kshark.model import Flow, Side
 
 #: What became of a first request.
 ANSWERED: Final = 0
@@ -35,14 +33,12 @@ OTHERWISE: Final = -2
 class Conversation:
     """A connection while it is cut into frames: its two streams, and from which packet on the time line waits for it (0: it does not)."""
 
-    __slots__ = ("flow", "held_from", "holed", "late", "since", "since_ns", "streams", "try_at")
+    __slots__ = ("flow", "held_from", "holed", "late", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.streams = (Stream(flow, 0), Stream(flow, 1))
         self.held_from = 0
-        #: The first packet with bytes that are not understood yet, and the clock then.
-        self.since = self.since_ns = 0
         #: The time line waited long enough: what is found from now on stands in it where it was found, not where its bytes came.
         self.late = False
         #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
@@ -58,23 +54,16 @@ class Conversation:
         streams = [s for s in self.streams if s.size and s.ready[0] <= packet and (s.searching or self.flow.service == "unknown")]
         return sum(stream.size for stream in streams), min((stream.ready[0] for stream in streams), default=packet)
 
-    def lose_patience(self, packet: int, clock: Clock) -> int:
+    def lose_patience(self, packet: int) -> int:
         """Sets `late` if the time line has waited too long, or for too many bytes; returns since which packet it waits."""
         size, since = self.uncertain(packet)
-        if since != self.since:
-            self.since, self.since_ns = since, clock.at(since)
-        self.late = self.late or size > limits.HELD_BYTES or clock.at(packet) - self.since_ns > limits.HELD_NS
+        self.late = self.late or size > limits.HELD_BYTES or packet - since >= limits.HELD_PACKETS
         return since
 
-    @property
-    def floor(self) -> int:
-        """What is told of the connection from now on stands behind this packet in the time line."""
-        return self.streams[0].floor
-
-    def raise_floor(self, packet: int) -> None:
-        """The bytes here, and all that comes, were understood only with this packet."""
+    def delay(self, packet: int, time_ns: int) -> None:
+        """The bytes here were understood late: they count as complete with this packet."""
         for stream in self.streams:
-            stream.floor = max(stream.floor, packet)
+            stream.delay(packet, time_ns)
 
     def drop_all(self) -> None:
         """Another protocol's bytes are counted by the flow and forgotten."""
@@ -238,18 +227,3 @@ def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], wit
     if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
     return not _of_any_version(own, witness.knows).headers
-
-
-def no_kafka(flow: Flow, closed: Closed, brokers: Brokers) -> Weird:
-    """What is told at the end of a connection that carried no Kafka."""
-    named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
-    text = f"{named}, {flow.ends.first} - {flow.ends.second}"
-    code, broker = "NOT_KAFKA", None
-    if flow.service in ("tls", "http"):  # who answers so may well speak it
-        silent = [end for end, sent in zip(flow.ends, flow.stream_bytes, strict=True) if not sent]
-        broker = next((end for end in silent if brokers.known(end, closed.packet)), None)
-    if broker is not None:
-        code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
-    elif flow.service == "tls":
-        return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
-    return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))

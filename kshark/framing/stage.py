@@ -13,19 +13,18 @@ from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
 from kshark.framing.brokers import Brokers
-from kshark.framing.clock import Clock
 from kshark.framing.cutting import Broken, cut
-from kshark.framing.judgement import Conversation, judge, no_kafka
+from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
-from kshark.framing.timeline import NEVER, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
+from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
+from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
 from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
-from kshark.tls import KeyLog, TlsStage
+from kshark.tls import KeyLog, TlsStage, unread
 
 Happening = Run | Gap | Opened | HalfClosed | Closed
-#: Its place in the time line, what happens, of a run from which piece on, and the packet that none of it stands before.
-Step = tuple[int, Happening, int, int]
+#: What happens; of a run only the pieces from this index on are meant.
+Step = tuple[Happening, int]
 
 
 class Framing:
@@ -51,11 +50,11 @@ class Framing:
         self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
         self._conversations: dict[int, Conversation] = {}
-        #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_NS at most.
+        #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_PACKETS at most.
         self._uncertain: dict[int, Conversation] = {}
-        #: By flow: what came after a hole that may still be filled, and the packet from which on that hole is waited for, None: it is not.
+        #: By flow: what came after a hole that may still be filled, and the first packet after that hole.
         self._waiting: dict[int, list[Step]] = {}
-        self._holes: dict[int, int | None] = {}
+        self._holes: dict[int, int] = {}
         self._brokers = Brokers(asking=asking)
         self._told: list[Told] = []
         self._cuts: list[Frames] = []
@@ -64,7 +63,7 @@ class Framing:
         self._ended: list[tuple[Conversation, Closed]] = []
         #: Streams that hold the beginning of a frame.
         self._unfinished: dict[Stream, None] = {}
-        self._clock = Clock()
+        self._packet = 0
 
     @property
     def copies(self) -> Copies:
@@ -83,31 +82,21 @@ class Framing:
 
     def tell(self, weirds: Iterable[Weird]) -> None:
         """Puts weirds of earlier stages into their place in the time line."""
-        for weird in weirds:
-            self._tell(weird)
-
-    def _tell(self, weird: Weird) -> None:
-        conversation = None if weird.flow is None else self._conversations.get(weird.flow)
-        floor = 0 if conversation is None else conversation.floor
-        self._told.append(Told(max(weird.packet, floor), False, weird.flow or 0, [weird]))
-
-    def _tell_event(self, event: Gap | Opened | HalfClosed | Closed, *weirds: Weird) -> None:
-        """`weirds`: what only the end of a connection shows."""
-        known = max(event.packet, self._conversations[event.flow.id].floor)
-        self._told.append(Told(known, isinstance(event, (HalfClosed, Closed)), event.flow.id, [*weirds, event]))
+        self._told += weirds
 
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
         if segments is not None:
-            self._clock.feed(segments)
             self._take(self._tls.feed(self._reassembly.feed(segments, ends)))
+            if len(segments.packet):
+                self._packet = int(segments.packet[-1])
         return self._release(self._horizon())
 
     def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
         """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
         self._take(self._tls.feed(self._reassembly.close(end)))
         if whole:
-            self.tell(self.copies.told(end))
+            self._told += self.copies.told(end)
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
@@ -117,14 +106,13 @@ class Framing:
 
     def _horizon(self) -> int:
         """The last packet up to which the time line is complete: nothing can come in before it any more."""
-        too_old = self._clock.now_ns - limits.HELD_NS
-        waiting = [each.held_from for each in self._uncertain.values() if each.held_from and each.since_ns >= too_old]
-        waiting += [packet for packet in self._holes.values() if packet is not None]
+        waiting = [conversation.held_from for conversation in self._uncertain.values() if conversation.held_from]
+        oldest = min([*waiting, *self._holes.values()], default=NEVER)
         if self._timeline.held_bytes > limits.HELD_BYTES:
             for conversation in self._uncertain.values():
                 conversation.held_from, conversation.late = 0, True
-            return self._clock.packet
-        return min(waiting, default=NEVER) - 1
+            return self._packet
+        return max(oldest - 1, self._packet - limits.HELD_PACKETS)
 
     def _take(self, items: list[Item]) -> None:
         self._holes = self._reassembly.holes()
@@ -133,7 +121,7 @@ class Framing:
         piecewise: list[Happening] = []
         for item in items:
             if isinstance(item, Weird):
-                self._tell(item)
+                self._told.append(item)
             elif isinstance(item, Runs):
                 self._take_runs(item, unsettled, piecewise)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
@@ -170,7 +158,7 @@ class Framing:
         elif isinstance(item, Closed):
             self._ended.append((conversation, item))
         else:
-            self._tell_event(item)
+            self._told.append(item)
 
     def _cut_touched(self) -> None:
         """Cuts the streams whose boundaries are known, all at once. Where a frame's length is impossible, the rest of that connection's
@@ -199,10 +187,10 @@ class Framing:
             if held <= limits.UNFINISHED_BYTES:
                 break
             held -= stream.size
-            stream.give_up(self._tell)
+            stream.give_up(self._told.append)
 
     def _cut(self, streams: Iterable[Stream]) -> list[Broken]:
-        frames, broken = cut(streams, self._tell)
+        frames, broken = cut(streams, self._told.append)
         if frames is not None:
             self._cuts.append(frames)
         return broken
@@ -214,17 +202,16 @@ class Framing:
         filled or given up within this batch or a later one must make no difference.
         """
         steps = [step for waiting in self._waiting.values() for step in waiting]
-        steps += self._placed(items)
+        steps += [(item, 0) for item in items]
         self._waiting = {}
-        gapped = {item.flow.id for _, item, _, _ in steps if isinstance(item, Gap)}
-        queue = [(place, order, item, index, floor) for order, (place, item, index, floor) in enumerate(steps)]
+        gapped = {item.flow.id for item, _ in steps if isinstance(item, Gap)}
+        queue = [(_packet(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
-            place, order, item, index, floor = queue[0]
+            packet, order, item, index = queue[0]
             number = item.flow.id
-            hole = self._holes.get(number)
-            if hole is not None and place >= hole:
-                self._waiting.setdefault(number, []).append((place, item, index, floor))
+            if packet >= self._holes.get(number, NEVER):
+                self._waiting.setdefault(number, []).append((item, index))
                 heappop(queue)
             elif not isinstance(item, Run):
                 heappop(queue)
@@ -238,28 +225,18 @@ class Framing:
                 stream.take(item, index)
                 self._touched[stream] = None
             else:
-                self._piece(item, index, place)
+                self._piece(item, index)
                 index += 1
                 if index < len(item.ready):
-                    heapreplace(queue, (max(item.ready[index], floor), order, item, index, floor))
+                    heapreplace(queue, (item.ready[index], order, item, index))
                 else:
                     heappop(queue)
 
-    def _placed(self, items: Iterable[Happening]) -> Iterator[Step]:
-        """Where each belongs; what follows a gap of its connection that was known late stands behind that."""
-        floors: dict[int, int] = {}
-        for item in items:
-            number = item.flow.id
-            if isinstance(item, Gap) and item.known:
-                floors[number] = max(item.known, floors.get(number, 0))
-            floor = floors.get(number, 0)
-            yield max(item.ready[0] if isinstance(item, Run) else item.packet, floor), item, 0, floor
-
-    def _piece(self, run: Run, index: int, place: int) -> None:
+    def _piece(self, run: Run, index: int) -> None:
         conversation = self._conversations[run.flow.id]
-        piece = run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index]
-        conversation.streams[run.side].take_piece(*piece)
-        self._advance(conversation, place)
+        packet = run.ready[index]
+        conversation.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
+        self._advance(conversation, packet, run.ready_ns[index])
 
     def _take_event(self, item: Gap | Opened | HalfClosed | Closed) -> None:
         conversation = self._conversations[item.flow.id]
@@ -268,17 +245,19 @@ class Framing:
         elif isinstance(item, Closed):
             self._finish(conversation, item)
         else:
-            self._tell_event(item)
+            self._told.append(item)
 
-    def _advance(self, conversation: Conversation, packet: int) -> None:
+    def _advance(self, conversation: Conversation, packet: int, time_ns: int) -> None:
         """One more piece came: try to recognise the connection, find its message boundary, cut its frames."""
         service: str = conversation.flow.service
         if service == "unknown":
-            self._judge(conversation, packet, final=False)
+            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=False)
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
                     self._brokers.learn(conversation.flow.broker, packet)
+                if conversation.late:
+                    conversation.delay(packet, time_ns)
             elif service == "unknown":
                 self._hold_time_line(conversation, packet)
                 return
@@ -288,19 +267,12 @@ class Framing:
             self._uncertain.pop(conversation.flow.id, None)
             conversation.drop_all()
 
-    def _judge(self, conversation: Conversation, packet: int, *, final: bool) -> None:
-        """Looks whether the bytes tell by now what they are. If that took too long, it is known from here on."""
-        conversation.lose_patience(packet, self._clock)
-        if conversation.late:
-            conversation.raise_floor(packet)
-        judge(conversation, self._witness, self._brokers, self._ports, packet, self._tell, final=final)
-
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
         client = conversation.flow.client_side or 0
         streams = (conversation.streams[client], conversation.streams[1 - client])
         if streams[0].searching or streams[1].searching:
-            conversation.lose_patience(packet, self._clock)
+            conversation.lose_patience(packet)
             for stream in streams:
                 self._resume(conversation, stream, final)
         self._review(conversation, packet)
@@ -328,11 +300,10 @@ class Framing:
             for _, _, rest in self._cut([stream]):
                 waiting.extendleft(reversed(list(_pieces(rest))))
             if stream.searching and stream.size:
-                packet = final.packet if final else stream.ready[-1]
-                conversation.lose_patience(packet, self._clock)
+                conversation.lose_patience(stream.ready[-1])
                 if conversation.late:
-                    conversation.raise_floor(packet)
-                if stream.find(conversation.streams[1 - stream.side], self._witness, final is not None, self._tell):
+                    stream.delay(*((final.packet, final.time_ns) if final else (stream.ready[-1], stream.ready_ns[-1])))
+                if stream.find(conversation.streams[1 - stream.side], self._witness, final is not None, self._told.append):
                     continue
             if not waiting:
                 return
@@ -341,7 +312,7 @@ class Framing:
     def _hold_time_line(self, conversation: Conversation, packet: int) -> None:
         """From here on the time line waits until it is known what the connection's bytes are, unless that took too long already."""
         self._uncertain[conversation.flow.id] = conversation
-        since = conversation.lose_patience(packet, self._clock)
+        since = conversation.lose_patience(packet)
         conversation.held_from = 0 if conversation.late else since
 
     def _lose(self, conversation: Conversation, gap: Gap) -> None:
@@ -352,9 +323,8 @@ class Framing:
                 client = conversation.flow.client_side or 0
                 for each in (conversation.streams[client], conversation.streams[1 - client]):
                     self._resume(conversation, each)
-            conversation.raise_floor(gap.known)
-            stream.lose(gap, self._tell)
-            self._tell_event(gap)
+            stream.lose(gap, self._told.append)
+            self._told.append(gap)
             if conversation.flow.service == "kafka":
                 self._review(conversation, gap.packet)
             elif stream.searching:
@@ -363,29 +333,48 @@ class Framing:
     def _finish(self, conversation: Conversation, closed: Closed) -> None:
         flow = conversation.flow
         if flow.service == "unknown" and conversation.size:
-            self._judge(conversation, closed.packet, final=True)
+            judge(conversation, self._witness, self._brokers, self._ports, closed.packet, self._told.append, final=True)
+            if conversation.late:
+                conversation.delay(closed.packet, closed.time_ns)
         if flow.service == "kafka":
             if not conversation.holed:
                 self._brokers.learn(flow.broker, closed.packet)
             self._search(conversation, closed.packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._tell_event(closed, *([no_kafka(flow, closed, self._brokers)] if sum(flow.stream_bytes) else []))
+        self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
         self._forget(conversation)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
         if conversation.streams[0].searching or conversation.streams[1].searching:
             self._search(conversation, closed.packet, closed)
             self._cut_touched()
-        weirds: list[Weird] = []
+        ending = Ending([], closed)
         for stream in conversation.streams:
-            stream.end(closed.how, closed.packet, closed.time_ns, weirds.append)
-        self._tell_event(closed, *weirds)
+            stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
+        self._told.append(ending)
         self._forget(conversation)
+
+    def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
+        named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
+        text = f"{named}, {flow.ends.first} - {flow.ends.second}"
+        code, broker = "NOT_KAFKA", None
+        if flow.service in ("tls", "http"):  # who answers so may well speak it
+            silent = [end for end, sent in zip(flow.ends, flow.stream_bytes, strict=True) if not sent]
+            broker = next((end for end in silent if self._brokers.known(end, closed.packet)), None)
+        if broker is not None:
+            code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
+        elif flow.service == "tls":
+            return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
+        return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
     def _forget(self, conversation: Conversation) -> None:
         self._uncertain.pop(conversation.flow.id, None)
         del self._conversations[conversation.flow.id]
+
+
+def _packet(item: Happening, index: int) -> int:
+    return item.ready[index] if isinstance(item, Run) else item.packet
 
 
 def _pieces(runs: Iterable[Run]) -> Iterator[tuple[bytes, int, int, int, int]]:

@@ -33,8 +33,8 @@ class Stream:
     """One direction's bytes that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "floor", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns",
-        "searching", "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
+        "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching",
+        "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -66,8 +66,6 @@ class Stream:
         #: Packet << 32 | correlation id: of the client's last requests, or of the broker's last answer.
         self.ids = array("q")
         self.client_id: bytes | None = None
-        #: What is cut here stands behind this packet in the time line: it was known so late.
-        self.floor = 0
 
     def take(self, run: Run, index: int) -> None:
         """Adds a run's pieces from `index` on."""
@@ -161,6 +159,11 @@ class Stream:
     def drop_all(self) -> None:
         """Forgets everything; another protocol's bytes are counted by the flow."""
         self.drop(self.size)
+
+    def delay(self, packet: int, time_ns: int) -> None:
+        """The bytes here were understood late: they count as complete with this packet."""
+        self.ready = [packet] * len(self.ready)
+        self.ready_ns = [time_ns] * len(self.ready_ns)
 
     def forget_old_ids(self) -> None:
         """Only at the end of a batch: answers found in it may belong to requests that came long before its last one."""

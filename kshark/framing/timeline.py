@@ -1,9 +1,7 @@
 """The one time line: frames and events in the order of the packets that completed them, however packets were cut into batches.
 
-While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items are held, for limits.HELD_NS
-of packet time and limits.HELD_BYTES bytes at most. What is known only after that stands where it was known, with its own packet and time:
-at a packet of its own connection (kshark.framing.stage), so that the order is the same however many packets come at once, and whichever
-other connections are read beside.
+While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items wait, up to
+limits.HELD_PACKETS packets and limits.HELD_BYTES bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -25,22 +22,16 @@ if TYPE_CHECKING:
 Line = Frames | Gap | Weird | Opened | HalfClosed | Closed
 
 
-class Told(NamedTuple):
-    """What happened, and its place: the packet with which it was known, whether after the frames of that packet (as endings are), flow.
+class Ending(NamedTuple):
+    """The end of a connection, with what only its end shows about it."""
 
-    With the end of a connection comes what only its end shows about it.
-    """
+    weirds: list[Weird]
+    closed: Closed
 
-    known: int
-    after_frames: bool
-    flow: int
-    events: Sequence[Line]
 
+Told = Gap | Weird | Opened | HalfClosed | Ending
 
 NEVER: Final = 1 << 62
-
-_place: Final = attrgetter("known", "after_frames", "flow")
-_known: Final = attrgetter("known")
 
 
 @dataclass(slots=True, eq=False)
@@ -59,17 +50,17 @@ class Timeline:
         if self._told:
             told = self._told + told
         told.sort(key=_place)
-        count = bisect_right(told, horizon, key=_known)
+        count = _count_until(told, horizon)
         self._told = told[count:]
         ready = told[:count]
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:
-            return [event for each in ready for event in each.events]
-        if int(frames.known.max()) > horizon:
-            later = frames.known > horizon
-            self._held = [apart(frames.rows(later))]
-            frames = frames.rows(~later)
+            return [event for each in ready for event in _events(each)]
+        if int(frames.last_packet.max()) > horizon:
+            late = frames.last_packet > horizon
+            self._held = [apart(frames.rows(late))]
+            frames = frames.rows(~late)
         return _lines(_in_order(frames), ready)
 
 
@@ -94,7 +85,6 @@ def joined(parts: list[Frames]) -> Frames | None:
         column("first_time_ns"),
         column("last_packet"),
         column("last_time_ns"),
-        column("known"),
         np.concatenate([part.resync for part in parts]),
     )
 
@@ -109,24 +99,38 @@ def apart(frames: Frames) -> Frames:
 
 
 def _in_order(frames: Frames) -> Frames:
-    """By the packet with which each was known, and those of one packet by their own."""
-    known, own = frames.known, frames.last_packet
-    if (known[1:] >= known[:-1]).all() and (own is known or (own[1:] >= own[:-1]).all()):
-        return frames
-    return frames.rows(np.lexsort((own, known)))
+    packet = frames.last_packet
+    return frames if (packet[1:] >= packet[:-1]).all() else frames.rows(np.argsort(packet, kind="stable"))
 
 
 def _lines(frames: Frames, told: list[Told]) -> list[Line]:
     """Frames cut at the events between them."""
     lines: list[Line] = []
     at = 0
-    packets = frames.known.tolist() if told else []
+    packets = frames.last_packet.tolist() if told else []
     for each in told:
-        to = (bisect_right if each.after_frames else bisect_left)(packets, each.known)
+        packet, after_frames, _ = _place(each)
+        to = (bisect_right if after_frames else bisect_left)(packets, packet)
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
-        lines += each.events
+        lines += _events(each)
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
+
+
+def _place(told: Told) -> tuple[int, bool, int]:
+    """Where it belongs in the time line: packet, whether after the frames of that packet (as endings are), flow."""
+    if isinstance(told, Weird):
+        return told.packet, False, told.flow or 0
+    event = told.closed if isinstance(told, Ending) else told
+    return event.packet, isinstance(event, (HalfClosed, Closed)), event.flow.id
+
+
+def _events(told: Told) -> Sequence[Line]:
+    return [*told.weirds, told.closed] if isinstance(told, Ending) else [told]
+
+
+def _count_until(told: list[Told], horizon: int) -> int:
+    return sum(_place(each)[0] <= horizon for each in told)

@@ -16,7 +16,7 @@ from kshark.framing import joined
 from kshark.model import Event, Exchange, Flow, Frames, Message, Weird
 
 #: Columns of model.Frames with a value for each row.
-_BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "last_packet", "last_time_ns", "known", "resync")
+_BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "last_packet", "last_time_ns", "resync")
 _columns: Final = attrgetter(*_BY_ROW)
 
 #: A connection as a tuple of its fields, in their order: `Flow(*flow_values(flow))` is another one like it.

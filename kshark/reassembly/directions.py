@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.model import BEGIN, Moment, Side
+from kshark.model import Side
 from kshark.reassembly.runs import Run
 
 MASK: Final = 0xFFFFFFFF
@@ -66,12 +66,9 @@ class Direction:
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: From when on other connections are held until the holes here are decided: the first segment behind one, or what decided one late.
-    since: Moment = BEGIN
-    #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the last acknowledgement.
-    acked_at: Moment | None = None
+    #: When the peer was seen to have acknowledged the whole first hole: clock and segments that came behind it since.
+    acked_ns: int | None = None
     since_acked: int = 0
-    last_acked: Moment | None = None
     #: The farthest number at which a segment without bytes stood.
     reached: int | None = None
     fin: int | None = None
@@ -100,10 +97,8 @@ class Direction:
         if self.reached is None or ahead(seq, self.reached) > 0:
             self.reached = seq
 
-    def keep(self, late: Late, now: Moment) -> Late | None:
+    def keep(self, late: Late) -> Late | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
-        if not self.late:
-            self.since, self.last_acked = now, None
         at = bisect_left(self.late, late.place, key=_place)
         if at < len(self.late) and self.late[at].place == late.place:
             return self.late[at]
@@ -119,28 +114,12 @@ class Direction:
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 
-    def see_acked(self, now: Moment) -> None:
+    def see_acked(self, clock_ns: int) -> None:
         """Notes when the whole first hole is known to have reached the peer."""
         assert self.next is not None
         hole = self.late[0].place - self.place
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
-            self.acked_at, self.since_acked = now, 0
-
-    def decide(self, when: Moment) -> int:
-        """The first hole is filled, or known to stay one. Gives the packet with which that was known where others did not wait so long,
-        else 0."""
-        self.acked_at = None
-        if when.clock_ns - self.since.clock_ns <= limits.REORDER_NS:
-            return 0
-        self.since = when
-        return when.packet
-
-    def held_from(self, clock_ns: int) -> int | None:
-        """The packet from which on others are held for the hole here; None: nobody is."""
-        if self.acked_at is not None and self.acked_at.clock_ns - self.since.clock_ns > limits.REORDER_NS:
-            return self.acked_at.packet
-        waits = self.late and (self.acked_at is not None or clock_ns - self.since.clock_ns <= limits.REORDER_NS)
-        return self.since.packet if waits else None
+            self.acked_ns, self.since_acked = clock_ns, 0
 
     def lost_fin(self) -> bool:
         """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""

@@ -275,7 +275,7 @@ class Connection:
             self.give_up(self._why_waiting(), out)
             return
         side.lost, self._runs[gap.side] = gap.first_packet, None
-        out.append(Gap(self.flow, gap.side, gap.packet, gap.time_ns, gap.first_packet, gap.last_packet, -1, gap.reason, gap.known))
+        out.append(Gap(self.flow, gap.side, gap.packet, gap.time_ns, gap.first_packet, gap.last_packet, -1, gap.reason))
 
     def _hole(self, side: Records, first: int, packet: int, time_ns: int, out: list[Item]) -> None:
         """A hole from the packet `first` up to `packet` that no lost segment made."""

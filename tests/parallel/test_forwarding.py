@@ -34,7 +34,7 @@ def changed(flow: Flow) -> None:
 
 def frames(flow: Flow) -> Frames:
     one = np.array([0])
-    return Frames(b"abcd", [flow], [True], one, one, one + 4, one + 5, one + 50, one + 5, one + 50, one + 5, one > 0)
+    return Frames(b"abcd", [flow], [True], one, one, one + 4, one + 5, one + 50, one + 5, one + 50, one > 0)
 
 
 def theirs(receiver: Receiver, number: int = 4) -> Flow:
