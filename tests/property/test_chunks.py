@@ -17,7 +17,7 @@ from kshark.framing import streams
 from kshark.model import Closed, Event, Exchange, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.packets import batch, batches
-from tests.property.mangled import anything, packets_of
+from tests.property.mangled import anything, dropped, packets_of
 from tests.property.told import told as everything_told
 from tests.shared import CAPTURES, sample_of
 from tests.thinning import Whole, events_of
@@ -96,6 +96,17 @@ def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None
     expected = [told(event) for event in events_of(iter(left))]
     for largest in (4, 50):
         assert [told(event) for event in events_of(cut(left, sizes_of(random, largest)))] == expected
+
+
+@pytest.mark.sweep(quick=1)
+@pytest.mark.parametrize("name", LONG)
+def test_nor_where_a_capture_with_holes_begins_in_the_middle(name: str) -> None:
+    """Connections of which no beginning was seen lose packets in bursts: their boundaries are searched behind holes that stay open long."""
+    packets = packets_of(CAPTURES / f"{name}.pcap")
+    packets = dropped(packets[len(packets) // 20 :], Random(f"1 {name}.pcap"))
+    expected = everything_told([batch(packets)], Options(records=False))
+    for size in (1, 50):
+        assert everything_told(batches(packets, [size] * len(packets)), Options(records=False)) == expected
 
 
 @pytest.mark.parametrize("name", ["security-sasl", "adv-sessions-4.2.1"])
