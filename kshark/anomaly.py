@@ -78,6 +78,7 @@ _STREAM: Final = (
     _weird("NAMES_LIMIT", "exchange", "note", "capture", "More topic ids than the limit; those beyond it stay without a name."),
     _weird("VERSION_UNKNOWN", "exchange", "warn", "client", "A version newer or older than any known; read as the nearest known one as far as it fits."),
     _weird("APIVERSIONS_FALLBACK", "exchange", "note", "client", "A version of ApiVersions that the broker does not have; the answer is in the lowest.", "KIP-511"),
+    _weird("SOFTWARE_NAME_INVALID", "exchange", "warn", "client", "A client's software name or version that brokers refuse.", "KIP-511"),
     _weird("EARLY_ACCESS_SHARE_API", "exchange", "note", "client", "A share API in the version that Kafka 4.0 had for early access; told once a connection.", "KIP-932"),
     _weird("SASL_SEQUENCE", "exchange", "warn", "client", "A request that is not due while a connection is authenticated.", "Kafka: SaslServerAuthenticator"),
     _weird("RAW_TOKEN", "exchange", "chat", "client", "A SASL token without Kafka's header, as after SaslHandshake v0.", "KIP-152"),

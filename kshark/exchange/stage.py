@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET, UnsetType
 
@@ -19,6 +19,7 @@ from kshark.exchange.connection import Connection, FlowState, Open, resumed
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import is_offered, offer_of
 from kshark.exchange.owner import belongs, owner_of
+from kshark.exchange.software import misnamed
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Weird
 from kshark.records import RecordsReader
 
@@ -180,7 +181,11 @@ class ExchangeStage:
         if decoder.unasked:
             message.body = UNSET
         if decoder.software is not None and body is not None:
-            _learn_software(connection.flow, decoder.software, body)
+            name, version = (getattr(body, attribute, UNSET) for attribute in decoder.software)
+            if isinstance(name, str) and isinstance(version, str):
+                connection.flow.software_name, connection.flow.software_version = name, version
+                if message.weird is UNSET and (wrong := misnamed(name, version)):
+                    _mark(message, "SOFTWARE_NAME_INVALID", wrong)
         if decoder.early_access and not connection.is_early:
             connection.is_early = True
             _mark(message, "EARLY_ACCESS_SHARE_API", f"version {decoder.version}")
@@ -387,9 +392,3 @@ def _learn(decoder: Decoder, connection: Connection, answer: Message) -> None:
         _mark(answer, "APIVERSIONS_FALLBACK", f"version {decoder.version} was asked for")
     elif error == 0 and answer.weird is UNSET:
         connection.offered = offer_of(answer.body)
-
-
-def _learn_software(flow: Flow, names: tuple[str, str], body: Any) -> None:
-    name, version = (getattr(body, attribute, UNSET) for attribute in names)
-    if isinstance(name, str) and isinstance(version, str):
-        flow.software_name, flow.software_version = name, version

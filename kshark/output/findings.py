@@ -148,6 +148,7 @@ class Tally:
                 "by_code": dict(sorted(self.codes.items())),
                 "rules": [*rules],
                 "unexplained": observed.unexplained(),
+                "ordinary": observed.ordinary(),
                 "covered": observed.covered(),
             }
         }
@@ -176,6 +177,8 @@ class Tally:
             yield from folded([("refusals without a rule: ", WARN), (_refusals(final), PLAIN)], width, 2)
         if again := [row for row in left if _may_be_asked_again(row)]:
             yield from folded([("retriable refusals without a rule: ", DIM), (_refusals(again), DIM)], width, 2)
+        if ordinary := observed.ordinary():
+            yield from folded([("refusals that are nobody's fault: ", DIM), (_refusals(ordinary), DIM)], width, 2)
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
@@ -215,6 +218,6 @@ def _refusals(left: Sequence[Mapping[str, Any]]) -> str:
     return " · ".join(told)
 
 
-def _refusal(api: str, error_code: int, count: int, clients: Sequence[str]) -> str:
+def _refusal(api: str, error_code: int, count: int, clients: Sequence[str], cause: str | None = None) -> str:
     of = f"client {shortened(clients[0], 40)}" if len(clients) == 1 else counted(len(clients), "client")
-    return f"{number(count)} × {api} {error_code} ({_ERRORS.get(error_code, 'not known')}) of {of}"
+    return f"{number(count)} × {api} {error_code} ({cause or _ERRORS.get(error_code, 'not known')}) of {of}"

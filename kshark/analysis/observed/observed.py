@@ -12,6 +12,7 @@ from msgspec import Struct
 from kshark import limits
 from kshark.analysis.observed.coverage import Coverage
 from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode, Test
+from kshark.analysis.observed.ordinary import cause_of
 from kshark.analysis.observed.statistics import OTHERS
 from kshark.analysis.rules import BOOK
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
@@ -81,10 +82,18 @@ class Observed:
         self.until_ns = until_ns if self.until_ns is None else max(self.until_ns, until_ns)
 
     def unexplained(self) -> list[dict[str, Any]]:
-        """By API and error code, most first: how often a client was refused without a finding that says why, and which clients."""
-        left = self.answered - self.explained
+        """By API and error code, most first: how often a client was refused without a word that says why, and which clients."""
+        return [row for row in self._left() if cause_of(row["api"], row["error_code"]) is None]
+
+    def ordinary(self) -> list[dict[str, Any]]:
+        """The same of refusals that say themselves why they came, and that are nobody's fault; `cause` is why."""
+        causes = [(row, cause_of(row["api"], row["error_code"])) for row in self._left()]
+        return [{**row, "cause": cause} for row, cause in causes if cause is not None]
+
+    def _left(self) -> list[dict[str, Any]]:
+        """Refusals without a finding."""
         rows: dict[tuple[str, int], Counter[str]] = {}
-        for refusal, count in left.items():
+        for refusal, count in (self.answered - self.explained).items():
             rows.setdefault(refusal[:2], Counter())[refusal.client] += count
         ordered = sorted(rows.items(), key=lambda row: (-row[1].total(), row[0]))
         return [{"api": api, "error_code": code, "count": clients.total(), "clients": sorted(clients)} for (api, code), clients in ordered]

@@ -28,6 +28,7 @@ from kshark.analysis.rules import (
     requests,
     sasl,
     stored,
+    topics,
     versions,
     wire,
 )
@@ -47,6 +48,7 @@ BOOK: Final = RuleBook(
         *partitions.ROWS,
         *requests.ROWS,
         *acknowledgements.ROWS,
+        *topics.ROWS,
         *batches.ROWS,
         *deliveries.ROWS,
         *delivery_counts.ROWS,

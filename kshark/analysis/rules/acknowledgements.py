@@ -1,4 +1,4 @@
-"""Why acknowledgements were refused, and what was wrong with some that were taken. Rules 56 to 59, 63, 65, 70 and 71."""
+"""Why acknowledgements were refused, and what was wrong with some that were taken. Rules 56 to 59, 63, 65 and 70."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 #: Behind these a record is done with by its member's own word.
 _DONE: Final = frozenset({"accepted", "rejected", "gap"})
 _NOT_LEADER: Final = frozenset({3, 6, 74})
-_UNKNOWN_TOPIC_ID: Final = 100
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
 
@@ -121,15 +120,6 @@ def not_acquired(now: Acknowledging) -> Argument | None:
 
 
 # -- partitions that cannot be acknowledged to this broker
-
-
-def topic_unknown(now: Acknowledging) -> Argument | None:
-    """The broker knows no topic with that id; where records of it were acquired before, it was deleted since."""
-    if now.error != _UNKNOWN_TOPIC_ID:
-        return None
-    text = f"the broker knows no topic with the id {now.partition[0]}"
-    because = None if now.is_all_seen else now.share_partition.doubt[1]
-    return refusal(now, text, "unknown_topic", now.extent, noted=now.share_partition.acquired_here, because=because)
 
 
 def nothing_acquired(now: Acknowledging) -> Argument | None:
@@ -376,20 +366,6 @@ ROWS: Final = (
         verdicts=("violation", "note"),
         machine=IN_FLIGHT,
         checks=(Check(renewal_refused, trigger=RENEWS, order=25, about=Acknowledging),),
-    ),
-    Rule(
-        number=71,
-        code="TOPIC_ID_UNKNOWN",
-        text="A topic id that the broker does not know.",
-        must="A topic is named by an id that the cluster has.",
-        advice="Ask for Metadata again: the topic was deleted or made anew. An id of zeros was never looked up.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
-        source="Kafka: KafkaApis",
-        causes=("unknown_topic",),
-        verdicts=("violation", "note"),
-        machine=IN_FLIGHT,
-        checks=(Check(topic_unknown, order=24, about=Acknowledging),),
     ),
     ACK_REFUSED,
 )

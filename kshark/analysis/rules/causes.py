@@ -47,6 +47,7 @@ CAUSES: Final = {
     "renew_disabled": "the group does not let its members renew locks (share.renew.acknowledge.enable)",
     "not_leader": "the broker does not lead the partition, or not any more",
     "unknown_topic": "the broker knows no topic with that id",
+    "unknown_partition": "the broker knows no partition of the topic with that number",
     # Why a share coordinator refused a broker.
     "went_back": "the sender had stored with a higher state epoch itself",
     "newer_state": "the state was set anew, by a reset of offsets say, and the sender had not heard of it",
@@ -71,6 +72,12 @@ CAUSES: Final = {
     "loading": "the coordinator was still reading the state of the group",
     "not_available": "there was no coordinator yet, as while a broker starts",
     "not_coordinator": "another broker coordinates the group",
+    # Why a broker refuses rightly what nobody is to blame for (kshark.analysis.observed.ordinary).
+    "no_such_group": "there is no group with that id, or none of that type",
+    "not_empty": "the group has members",
+    "member_id_given": "who joins for the first time is given a member id, and joins once more with it (KIP-394)",
+    "transaction_open": "the transaction before was still being completed",
+    "not_authorized": "an access control list does not allow it",
     # Of requests by themselves.
     "invalid_member_id": "the member id is none that a broker takes",
     "unknown": "the capture does not tell",

@@ -106,7 +106,6 @@ ROWS: Final = (
         source="Kafka: SharePartition.fetchPersisterError",
         blame=(),
         verdicts=NOTES,
-        rationed=1,
         machine=IN_FLIGHT,
         checks=(Check(uninitialized, about=Unserved),),
     ),

@@ -11,7 +11,7 @@ from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_LATE_YET, TELLS_TOPICS, TOLD_OUT, UNTOLD
 from kshark.analysis.sessions.steps import FINAL, INITIAL, SUBSEQUENT
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import F
 
 _STAYING: Final = (SUBSEQUENT, FINAL)
@@ -271,7 +271,7 @@ ROWS: Final = (
     Rule(
         number=108,
         code="EMPTY_IDS",
-        text="A heartbeat whose group, member or rack id is empty.",
+        text="A heartbeat whose group, member or rack id is empty, or a request of a share session without a group id.",
         must="Group id and member id are not empty, and neither is the rack id where there is one.",
         advice="Set group.id; make the member id once, a random uuid as Kafka writes it (22 characters); send null, not an empty text, "
         "where there is no rack.",
@@ -281,6 +281,10 @@ ROWS: Final = (
         causes=("empty_id",),
         machine=MEMBER,
         checks=(Check(named_nothing, KINDS, (INVALID,), order=210),),
+        apis=(SHARE_FETCH, SHARE_ACKNOWLEDGE),
+        when=~F("group_id").present() | (F("group_id") == ""),
+        answer=F("error_code") == INVALID.value,
+        told="it names no group",
     ),
     MEMBER_REFUSED,
 )

@@ -1,4 +1,4 @@
-"""Versions that clients ask for, and what a broker has of them. Rules 13 to 16."""
+"""Versions that clients ask for and call themselves, and what a broker has of them. Rules 13 to 16."""
 
 from __future__ import annotations
 
@@ -64,6 +64,21 @@ ROWS: Final = (
         checks=(Check(Oddity.argument),),
         told="the broker does not have that version",
         advice="None: the broker is older than the client, which asks once more with a version that the answer names.",
+    ),
+    Rule(
+        number=None,
+        code="SOFTWARE_NAME_INVALID",
+        text="A client names its software, or the version of it, as no broker takes it: the answer is INVALID_REQUEST.",
+        source="KIP-511; Kafka: ApiVersionsRequest.isValid",
+        at="request",
+        weird=("SOFTWARE_NAME_INVALID",),
+        refused_with=(42,),
+        checks=(Check(Oddity.argument),),
+        told="its software's name or version is none",
+        must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",
+        advice="Name the library, not the application, and its version, both without spaces; a name that is not known is no empty text.",
+        wrong='ApiVersions of "my client" 1.0, answered 42',
+        right='ApiVersions of "my-client" 1.0, answered 0',
     ),
     Rule(
         number=15,

@@ -1,0 +1,73 @@
+"""Topics and partitions that the broker does not know. Rule 71."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.deliveries.record_situation import Acknowledging, Unserved
+from kshark.analysis.machines import IN_FLIGHT, SESSION
+from kshark.analysis.rules.acknowledgements import refusal
+from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.sessions.steps import FAILED_LATER, INITIAL, SUBSEQUENT
+
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_UNKNOWN_TOPIC_ID: Final = 100
+#: The id of no topic.
+_ZERO: Final = "A" * 22
+
+
+def topic_unknown(now: Acknowledging) -> Argument | None:
+    """The broker knows no topic with that id; where records of it were acquired before, it was deleted since."""
+    if now.error != _UNKNOWN_TOPIC_ID:
+        return None
+    text = f"the broker knows no topic with the id {now.partition[0]}"
+    because = None if now.is_all_seen else now.share_partition.doubt[1]
+    return refusal(now, text, "unknown_topic", now.extent, noted=now.share_partition.acquired_here, because=because)
+
+
+def fetched_topic_unknown(now: Situation) -> Argument | None:
+    """Brokers take the ids of a ShareFetch into the session, and fail at those that they do not know: now, and until they are forgotten.
+
+    Of an id of zeros that is the client's fault, of another one it may be that the topic was deleted.
+    """
+    step = now.step
+    if not step.is_fetch:
+        return None
+    zero = next((listed.partition for listed in step.listed if listed.partition[0] == _ZERO), None)
+    if zero is not None:
+        return Argument(f"{step.story}; the topic id that it lists is all zeros", (step,), EXCHANGE, "unknown_topic", partition=zero)
+    text = f"{step.story}, as brokers answer where they do not know a topic id of the session"
+    return Argument(text, (step,), EXCHANGE, "unknown_topic", noted=True)
+
+
+def partition_unknown(now: Unserved) -> Argument | None:
+    """The topic has no such partition, or none that the broker knows of yet."""
+    if now.error != _UNKNOWN_TOPIC_OR_PARTITION:
+        return None
+    text = f"{now.step.here} was answered that the broker does not know partition {now.partition[1]} ({now.step.packets})"
+    return Argument(text, (now.step,), EXCHANGE, "unknown_partition", noted=True, partition=now.partition)
+
+
+ROWS: Final = (
+    Rule(
+        number=71,
+        code="TOPIC_ID_UNKNOWN",
+        text="A topic id, or a partition, that the broker does not know.",
+        must="A topic is named by an id that the cluster has.",
+        advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under forgotten_topics_data, or open a new "
+        "session: until then every ShareFetch fails. An id of zeros was never looked up.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: KafkaApis",
+        causes=("unknown_topic", "unknown_partition"),
+        verdicts=("violation", "note"),
+        machine=IN_FLIGHT,
+        checks=(
+            Check(topic_unknown, order=24, about=Acknowledging),
+            Check(fetched_topic_unknown, (INITIAL, SUBSEQUENT), (FAILED_LATER,), machine=SESSION),
+            Check(partition_unknown, about=Unserved),
+        ),
+    ),
+)
