@@ -143,14 +143,14 @@ class Connection:
         self.talk.exchanges.append(asked)
         return asked
 
-    def api_versions(self, release: str | None) -> Asked:
+    def api_versions(self, release: str | None, name: str = "apache-kafka-java", version: str = "4.3.1", error: int = 0) -> Asked:
         """The client introduces itself, the broker says what it speaks: that is how a release is known."""
         keys = [{"api_key": 18, "min_version": 0, "max_version": 4}, {"api_key": 3, "min_version": 0, "max_version": 13}]
         if release is not None:
             top = SHARE_FETCH_OF[release]
             keys += [{"api_key": key, "min_version": min(top, 1), "max_version": top} for key in (78, 79)]
-        asked = self.ask(18, "ApiVersions", 3, {"client_software_name": "apache-kafka-java", "client_software_version": "4.3.1"})
-        return asked.answered(api_keys=keys)
+        asked = self.ask(18, "ApiVersions", 3, {"client_software_name": name, "client_software_version": version})
+        return asked.answered(error, api_keys=keys)
 
     def close(self) -> None:
         self.tcp.close()
@@ -164,7 +164,7 @@ class Member:
     """A member of a share group on one connection (another one by `on`)."""
 
     connection: Connection
-    group: str
+    group: str | None
     member_id: str
 
     def on(self, connection: Connection) -> Member:

@@ -304,6 +304,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "NAMES_LIMIT": many_names,
     "VERSION_UNKNOWN": bundled("tcp-hostile.pcap"),
     "APIVERSIONS_FALLBACK": bundled("adv-frames.pcap"),
+    "SOFTWARE_NAME_INVALID": bundled("adv-frames.pcap"),
     "EARLY_ACCESS_SHARE_API": bundled("adv-frames.pcap"),
     "SASL_SEQUENCE": bundled("adv-frames.pcap"),
     "RAW_TOKEN": bundled("security-sasl.pcap"),

@@ -44,6 +44,7 @@ def findings_of(capture: Path) -> list[str]:
             counts = finding["summary"]
             lines.append(", ".join(f"{name} {count}" for name, count in counts.items() if isinstance(count, int)))
             lines += ["unexplained {count} x {api} {error_code} of {clients}".format_map(row) for row in counts["unexplained"]]
+            lines += ["ordinary {count} x {api} {error_code} of {clients}: {cause}".format_map(row) for row in counts["ordinary"]]
             lines.append(", ".join(f"{name} {what}" for name, what in counts["covered"].items()))
         else:
             lines += [*paragraph(finding), ""]

@@ -149,18 +149,32 @@ def test_refusals_are_explained_or_named() -> None:
 
 
 def test_what_clients_may_ask_again_stands_apart() -> None:
-    answered = Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1})
+    answered = Counter({Refusal("Produce", 19, "c1"): 4, Refusal("OffsetCommit", 22, "c1"): 1})
     seen = Observed(judged=9, exchanges=9, answered=answered)
     assert closing(Tally(), seen)[2:] == [
-        "refusals without a rule: 1 × DeleteGroups 68 (NON_EMPTY_GROUP) of client c1",
-        "retriable refusals without a rule: 4 × FindCoordinator 15 (COORDINATOR_NOT_AVAILABLE) of client c1",
+        "refusals without a rule: 1 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1",
+        "retriable refusals without a rule: 4 × Produce 19 (NOT_ENOUGH_REPLICAS) of client c1",
     ]
-    del seen.answered[Refusal("DeleteGroups", 68, "c1")]
+    del seen.answered[Refusal("OffsetCommit", 22, "c1")]
     assert len(closing(Tally(), seen)[2:]) == 1
 
 
+def test_what_is_nobodys_fault_has_its_cause() -> None:
+    """The same codes from elsewhere are left to be explained."""
+    answered = Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1})
+    seen = Observed(judged=9, exchanges=9, answered=answered)
+    *_, judged, ordinary = closing(Tally(), seen)
+    assert judged.endswith(" · all 5 refusals are explained")
+    assert ordinary == (
+        "refusals that are nobody's fault: 4 × FindCoordinator 15 (not_available) of client c1 · "
+        "1 × DeleteGroups 68 (not_empty) of client c1"
+    )
+    seen.answered = Counter({Refusal("DeleteRecords", 68, "c1"): 1})
+    assert closing(Tally(), seen)[-1] == "refusals without a rule: 1 × DeleteRecords 68 (NON_EMPTY_GROUP) of client c1"
+
+
 def test_many_kinds_of_refusals_are_not_all_named() -> None:
-    answered = Counter({Refusal("ShareFetch", code, "c\x1b") for code in range(1, 21)})
+    answered = Counter({Refusal("ShareFetch", code, "c\x1b") for code in range(100, 120)})
     *_, left = closing(Tally(), Observed(judged=1, exchanges=20, answered=answered))
     assert left.count(" · ") == 6
     assert left.endswith(" · 14 more, which -T json names")
@@ -171,7 +185,8 @@ def test_the_summary_counts_what_was_shown() -> None:
     tally = Tally()
     tally.add(finding())
     tally.add(finding(code="SESSION_REOPEN", verdict="note"))
-    seen = Observed(sessions=2, exchanges=7, answered=Counter({Refusal("OffsetCommit", 22, "c1"): 12}), brokers={"b:1"}, tls_connections=3)
+    answered = Counter({Refusal("OffsetCommit", 22, "c1"): 12, Refusal("FindCoordinator", 15, "c2"): 2})
+    seen = Observed(sessions=2, exchanges=7, answered=answered, brokers={"b:1"}, tls_connections=3)
     assert tally.summary(seen, [18, 20]) == {
         "summary": {
             "sessions": 2,
@@ -183,6 +198,7 @@ def test_the_summary_counts_what_was_shown() -> None:
             "by_code": {"EPOCH_SKIP_AHEAD": 1, "SESSION_REOPEN": 1},
             "rules": [18, 20],
             "unexplained": [{"api": "OffsetCommit", "error_code": 22, "count": 12, "clients": ["c1"]}],
+            "ordinary": [{"api": "FindCoordinator", "error_code": 15, "count": 2, "clients": ["c2"], "cause": "not_available"}],
             "covered": {"since_ns": None, "until_ns": None, "brokers": ["b:1"], "tls_connections": 3, "duplicates": 0},
         }
     }

@@ -39,6 +39,10 @@ _THERE: Final = {
 }
 
 
+#: All causes that are named here.
+CAUSES: Final = frozenset({*_ANYWHERE.values(), *_THERE.values()})
+
+
 def cause_of(api: str, error_code: int) -> str | None:
     """A word of kshark.analysis.rules.causes; None where the code alone does not tell."""
     return _THERE.get((api, error_code)) or _ANYWHERE.get(error_code)

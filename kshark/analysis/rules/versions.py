@@ -10,7 +10,7 @@ from kshark.analysis.machines import MEMBER, SESSION
 from kshark.analysis.members.heartbeats import UNCLEAR
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.oddity import Oddity
-from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import REJECTED_EARLY
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
@@ -73,6 +73,7 @@ ROWS: Final = (
         at="request",
         weird=("SOFTWARE_NAME_INVALID",),
         refused_with=(42,),
+        verdicts=PROVED,
         checks=(Check(Oddity.argument),),
         told="its software's name or version is none",
         must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",

@@ -22,7 +22,8 @@ from tests.shared import CAPTURES
 
 CORRUPT_MESSAGE = 2
 COORDINATOR_NOT_AVAILABLE = 15
-TOPIC_AUTHORIZATION_FAILED = 29
+REQUEST_TIMED_OUT = 7
+TOPIC_DELETION_DISABLED = 73
 INVALID_RECORD_STATE = 121
 REBALANCE_IN_PROGRESS = 27
 
@@ -89,16 +90,16 @@ def test_codes_inside_an_answer_count_each() -> None:
 def test_what_is_said_of_a_session_does_not_explain_a_partitions_error() -> None:
     """Opened anew over an open session, which is worth a note: the partition's error is another matter."""
     talk = Conversation()
-    opened(talk, 1).share_fetch(0, [0]).answered(responses=of_partitions((0, 6)))
-    assert left(talk) == [("ShareFetch", 6, 1, ["c1"])]
+    opened(talk, 1).share_fetch(0, [0]).answered(responses=of_partitions((0, TOPIC_DELETION_DISABLED)))
+    assert left(talk) == [("ShareFetch", TOPIC_DELETION_DISABLED, 1, ["c1"])]
 
 
 def test_what_is_said_of_a_partition_explains_its_errors_and_the_answers_own() -> None:
     """A partition is listed twice; another one has an error of its own."""
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(2, [0, 0, 1]).answered(responses=of_partitions((0, 3), (1, 3)))
-    assert left(talk) == [("ShareFetch", 3, 1, ["c1"])]
+    a.share_fetch(2, [0, 0, 1]).answered(responses=of_partitions((0, TOPIC_DELETION_DISABLED), (1, TOPIC_DELETION_DISABLED)))
+    assert left(talk) == [("ShareFetch", TOPIC_DELETION_DISABLED, 1, ["c1"])]
     talk = Conversation()
     opened(talk, 1).share_fetch(2, [0, 0]).answered(-1)
     assert left(talk) == []
@@ -117,9 +118,9 @@ def test_what_is_said_of_bytes_explains_no_error() -> None:
     talk = Conversation()
     connection = talk.connection()
     sent(connection, FIND_COORDINATOR, 0, struct.pack(">h", 1) + b"g")
-    replied(connection, struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1) + b"\0")
+    replied(connection, struct.pack(">hihi", REQUEST_TIMED_OUT, -1, 0, -1) + b"\0")
     assert codes(talk) == [("TRAILING_BYTES", "violation")]
-    assert left(talk) == [("FindCoordinator", COORDINATOR_NOT_AVAILABLE, 1, ["c1"])]
+    assert left(talk) == [("FindCoordinator", REQUEST_TIMED_OUT, 1, ["c1"])]
 
 
 def test_what_brokers_refuse_such_bytes_with_is_explained_by_what_is_said_of_them() -> None:
@@ -128,11 +129,28 @@ def test_what_brokers_refuse_such_bytes_with_is_explained_by_what_is_said_of_the
     produced(connection, batch_of(0, 1, crc=1))
     accepted(connection, CORRUPT_MESSAGE)
     produced(connection, batch_of(0, 1, crc=1))
-    accepted(connection, TOPIC_AUTHORIZATION_FAILED)
+    accepted(connection, REQUEST_TIMED_OUT)
     produced(connection, batch_of(0, 1))
     accepted(connection, CORRUPT_MESSAGE)
     assert codes(talk) == [("BATCH_CRC", "violation")] * 2
-    assert left(talk) == [("Produce", CORRUPT_MESSAGE, 1, ["c1"]), ("Produce", TOPIC_AUTHORIZATION_FAILED, 1, ["c1"])]
+    assert left(talk) == [("Produce", CORRUPT_MESSAGE, 1, ["c1"]), ("Produce", REQUEST_TIMED_OUT, 1, ["c1"])]
+
+
+def test_what_says_itself_why_it_came_and_is_nobodys_fault_is_told_apart() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    for code in (COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT):
+        connection.ask(FIND_COORDINATOR, "FindCoordinator", 0, {"key": "g"}).answered(code)
+    assert left(talk) == [("FindCoordinator", REQUEST_TIMED_OUT, 1, ["c1"])]
+    row = {"api": "FindCoordinator", "error_code": COORDINATOR_NOT_AVAILABLE, "count": 1, "clients": ["c1"], "cause": "not_available"}
+    assert observed(talk).ordinary() == [row]
+
+
+def test_what_a_finding_explains_is_not_explained_twice() -> None:
+    talk = Conversation()
+    talk.member("a").heartbeat(1).answered(COORDINATOR_NOT_AVAILABLE)
+    assert codes(talk) == [("COORDINATOR_MOVED", "note")]
+    assert (left(talk), observed(talk).ordinary()) == ([], [])
 
 
 def test_an_answer_without_a_request_refuses_nobody() -> None:

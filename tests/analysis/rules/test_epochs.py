@@ -7,6 +7,7 @@ from tests.conversation import (
     Conversation,
     Member,
     findings,
+    note,
     unknown,
     violation,
 )
@@ -80,9 +81,9 @@ def test_after_the_highest_epoch_it_is_repeated() -> None:
 def test_an_error_behind_the_session_advances_it() -> None:
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(2).answered(-1)
+    failed = a.share_fetch(2).answered(-1)
     a.share_fetch(3).answered()
-    assert findings(talk) == []
+    assert findings(talk) == [note("TOPIC_ID_UNKNOWN", failed, cause="unknown_topic")]
 
 
 def test_what_was_missed_is_known_again_from_the_next_accepted_epoch() -> None:

@@ -18,6 +18,7 @@ from tests.analysis.talks import (
     caused,
     codes,
     left,
+    stranger,
     unchanged,
 )
 from tests.conversation import Asked, Conversation, Member, findings, note, unknown, violation
@@ -64,6 +65,18 @@ def test_the_first_mistake_of_a_join_is_told(group: str, name: str, rack: str | 
     a = Member(talk.connection(), group, name)
     a.heartbeat(0, rack_id=rack).answered(INVALID_REQUEST)
     assert [it.argument.rpartition("; ")[2] for it in findings(talk)] == [told]
+
+
+def test_a_session_without_a_group_is_refused() -> None:
+    """Taken, it is no mistake; with a group, it is another one; of a request that is not certain nobody knows."""
+    talk = Conversation()
+    a = talk.member("a")
+    Member(a.connection, None, "b" * 22).share_fetch(0).answered()
+    Member(a.connection, "", "c" * 22).share_fetch(0).answered(30)
+    a.share_fetch(0).answered(INVALID_REQUEST)
+    assert "EMPTY_IDS" not in dict(codes(talk))
+    Member(stranger(talk).connection, "", "b" * 22).share_fetch(0).answered(INVALID_REQUEST)
+    assert ("EMPTY_IDS", "unknown") in codes(talk)
 
 
 def test_a_join_with_a_subscription_is_right() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.analysis.talks import (
     INVALID_REQUEST,
     METADATA,
@@ -33,6 +35,31 @@ def test_the_refused_request_was_missed() -> None:
     refused_version(connection)
     connection.api_versions("4.2")
     assert [code for code, _ in told(talk.without_packets([4])) if code == "APIVERSIONS_FALLBACK"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "wrong"),
+    [
+        ("librdkafka", "2.3.0-rc.1", ""),
+        ("x", "1", ""),
+        ("", "1", "name ''"),
+        ("-x", "1.", "name '-x', version '1.'"),
+        ("my_client", "1", "name 'my_client'"),
+        ("x", "\n", "version '\\n'"),
+        ("ä" * 100, "1", f"name '{'ä' * 40}'"),
+    ],
+)
+def test_names_have_letters_digits_dots_and_hyphens(name: str, version: str, wrong: str) -> None:
+    talk = Conversation()
+    talk.connection(introduced=False).api_versions("4.2", name, version, INVALID_REQUEST)
+    found = [it.argument for it in everything(talk) if it.code == "SOFTWARE_NAME_INVALID"]
+    assert [it.partition(" is none: ")[2].rpartition(" (")[0] for it in found] == [wrong] * bool(wrong)
+
+
+def test_a_name_that_is_not_certain_accuses_nobody() -> None:
+    talk = Conversation()
+    talk.connection(from_syn=False, introduced=False).api_versions("4.2", "my client", error=INVALID_REQUEST)
+    assert [it for it in everything(talk) if it.verdict == "violation"] == []
 
 
 def test_early_access_is_told_of_each_connection() -> None:

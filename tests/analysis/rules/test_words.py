@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from kshark.analysis import RULES, Rule
+from kshark.analysis.observed import ordinary
 from kshark.analysis.rules.causes import CAUSES
 from tests.analysis.rules.examples import Example
 from tests.conversation import findings
@@ -59,4 +60,5 @@ def test_what_is_not_played_could_not_be(code: str) -> None:
 
 def test_causes_have_a_meaning_and_a_rule_each() -> None:
     assert {cause for rule in RULES if not is_silent(rule) for cause in rule.causes} - CAUSES.keys() == set()
-    assert CAUSES.keys() - {cause for rule in RULES for cause in rule.causes} == set()
+    assert CAUSES.keys() - {cause for rule in RULES for cause in rule.causes} - ordinary.CAUSES == set()
+    assert ordinary.CAUSES - CAUSES.keys() == set()

@@ -36,6 +36,7 @@ from tests.analysis.rules.promises import (
     requests,
     sasl,
     stored,
+    topics,
     versions,
     wire,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "sasl",
     "sentences",
     "stored",
+    "topics",
     "versions",
     "wire",
 ]

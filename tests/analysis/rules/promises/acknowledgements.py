@@ -8,7 +8,6 @@ from tests.conversation import Asked, Conversation, Member, note, unknown, viola
 
 INVALID_REQUEST = 42
 INVALID_RECORD_STATE = 121
-UNKNOWN_TOPIC_ID = 100
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
@@ -205,18 +204,3 @@ def what_was_never_acquired_cannot_be_renewed() -> Said:
     a = holding(talk, (0, 9))
     asked = a.share_acknowledge(1, [(500, 509, RENEW)], version=2, renew=True).answered(acks={0: INVALID_REQUEST})
     return talk, [violation("RENEW_REFUSED", asked, blame="client", cause="beyond_end")]
-
-
-@promise
-def a_topic_is_acknowledged_that_there_is_not() -> Said:
-    talk = Conversation()
-    a = holding(talk, (0, 9))
-    asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], topic="BAAAAAAAAAAAAAAAAAAABw").answered(acks={0: UNKNOWN_TOPIC_ID})
-    return talk, [violation("TOPIC_ID_UNKNOWN", asked, blame="client", cause="unknown_topic")]
-
-
-@promise
-def a_topic_was_deleted_meanwhile() -> Said:
-    talk = Conversation()
-    a = holding(talk, (0, 9))
-    return talk, [note("TOPIC_ID_UNKNOWN", refused(a, 1, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID), cause="unknown_topic")]

@@ -54,6 +54,15 @@ def a_heartbeat_names_no_group() -> Said:
 
 
 @promise
+def requests_of_a_share_session_name_no_group() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    nobodys = Member(a.connection, None, a.member_id)
+    wrong = [nobodys.share_fetch(0).answered(INVALID_REQUEST), nobodys.share_acknowledge(1).answered(INVALID_REQUEST)]
+    return talk, [violation("EMPTY_IDS", one, blame="client") for one in wrong]
+
+
+@promise
 def a_heartbeat_may_name_no_member() -> Said:
     talk = Conversation()
     wrong = Member(stranger(talk).connection, "g", "").heartbeat(0, ["t"]).answered(INVALID_REQUEST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import UNSUPPORTED_VERSION, asked_unoffered, broker_closes, opened, refused_version
+from tests.analysis.talks import INVALID_REQUEST, UNSUPPORTED_VERSION, asked_unoffered, broker_closes, opened, refused_version
 from tests.conversation import Conversation, note, unknown, violation
 
 
@@ -34,6 +34,13 @@ def a_client_is_newer_than_its_broker() -> Said:
     told = refused_version(connection)
     connection.api_versions("4.2")
     return talk, [note("APIVERSIONS_FALLBACK", told)]
+
+
+@promise
+def a_client_calls_itself_as_no_broker_takes_it() -> Said:
+    talk = Conversation()
+    asked = talk.connection(introduced=False).api_versions("4.2", "my client", error=INVALID_REQUEST)
+    return talk, [violation("SOFTWARE_NAME_INVALID", asked.sent, blame="client")]
 
 
 @promise
