@@ -131,11 +131,10 @@ class Analyzer:
         found: list[Finding] = []
         looks, takes, ruled, tests, covering = self._looks, self._takes, self._rules.apis, self._rules.tests, self._covering
         connections, down, watched, told_of = self._connections.by_flow, self._brokers.down, self._watched, self._told_of
-        odd = self._oddities
         for event in events:
             if type(event) is Message:
                 if event.api_key is UNSET and event.correlation_id is UNSET:
-                    found += self._judged(odd.frame(event, connections.get(event.flow)))
+                    found += self._judged(self._headless(event))
                 if event.kind != "request" or (connection := connections.get(event.flow)) is None:
                     continue
                 connection.last_request = event.packet
@@ -148,7 +147,7 @@ class Analyzer:
                 self._tally.exchanges += 1
                 request, response = event.request, event.response
                 if (request is not None and request.weird is not UNSET) or (response is not None and response.weird is not UNSET):
-                    found += self._judged(odd.exchange(event, connections.get(event.flow.id)))
+                    found += self._judged(self._oddities.exchange(event, connections.get(event.flow.id)))
                 if request is None:
                     self._connections.orphan(event.flow, response)
                     continue
@@ -222,9 +221,21 @@ class Analyzer:
         self._connections.of(event.flow)
         return ()
 
+    def _headless(self, message: Message) -> Sequence[Verdict]:
+        """A message of which nothing is known but its place and size."""
+        connection = self._connections.by_flow.get(message.flow)
+        if connection is not None and message.weird is not UNSET and "BODY_TOO_SHORT" in message.weird:
+            self._connections.broken(connection, message.packet, "cut")
+        return self._oddities.frame(message, connection)
+
     def _weird(self, event: Weird) -> Sequence[Verdict]:
         if event.flow is not None and event.code in self._oddities.codes:
-            return self._oddities.event(event, self._connections.by_flow.get(event.flow))
+            connection = self._connections.by_flow.get(event.flow)
+            if connection is not None and event.code == "FRAME_LENGTH_INVALID":
+                self._connections.broken(connection, event.packet, "resync")
+            elif connection is not None and event.code == "FRAME_TRUNCATED_AT_CLOSE":
+                self._connections.unfinished(connection, event)
+            return self._oddities.event(event, connection)
         most_ns = disorder_ns(event)
         if most_ns is not None:
             self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)

@@ -17,7 +17,6 @@ from kshark.analysis.rules.rule import Rule
 from kshark.analysis.sessions.steps import Call, Sighting
 from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.holes import Hole
 from kshark.analysis.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
@@ -64,9 +63,6 @@ class Oddities:
         seen = Witness(flow.id, None, None, None, packet, "bytes")
         if weird.stage == "exchange":
             seen = Witness(flow.id, weird.correlation_id, packet, None)
-        elif rule.at != "end":  # what follows was found by searching
-            for holes in (connection.holes, connection.gaps):
-                holes.add(Hole(packet, packet + 1, "resync"))
         sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
         return _said(Oddity(rule, connection, sender, call, weird.detail, times=weird.times))

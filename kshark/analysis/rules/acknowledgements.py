@@ -72,8 +72,8 @@ def after_the_lock(now: Acknowledging) -> Argument | None:
 
 
 def not_owned(now: Acknowledging) -> Argument | None:
-    """Records that another member has acquired."""
-    if now.error != _INVALID_RECORD_STATE:
+    """Records that another member has acquired, and that were not this one's until their lock was out: whether that is proved or not."""
+    if now.error != _INVALID_RECORD_STATE or _late(now) is not None:
         return None
     for piece in now.pieces:
         owner = piece.value[0].hold

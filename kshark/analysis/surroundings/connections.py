@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
 from kshark.analysis.surroundings.holes import Hole, Holes
-from kshark.model import Closed, Flow, Gap, HalfClosed, Message
+from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 
 _REASONS: Final = {"snapped": "cut"}
 _NEVER: Final = 1 << 62
@@ -160,6 +160,17 @@ class Connections:
             connection = self.of(flow)
             connection.orphans += 1
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
+
+    def broken(self, connection: Connection, packet: int, reason: str) -> None:
+        """A frame of which nothing can be read: what it held is not known, nor for certain where the next one begins."""
+        hole = Hole(packet, packet + 1, reason)
+        connection.gaps.add(hole)
+        self._lose(connection, hole)
+
+    def unfinished(self, connection: Connection, weird: Weird) -> None:
+        """A frame was not whole when the connection ended: from its beginning on nothing was read of that direction."""
+        first = weird.packet if weird.first_packet is None else weird.first_packet
+        connection.gaps.add(Hole(first, weird.packet, "cut"))
 
     def unread(self, connection: Connection, request: Message, answer: Message) -> None:
         """A request that could not be read was answered: what it did is not known."""
