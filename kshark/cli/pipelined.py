@@ -1,4 +1,4 @@
-"""`--jobs` of check and export, a pipeline of two processes: the first reads and frames, the other decodes and does all that follows.
+"""`--jobs` of check, stats --share and export: two processes, of which one reads and frames, the other decodes and does all that follows.
 
 More processes would not help. Sharing out connections, as read does, would not pay for check: decoding is a fifth of its work, and
 sending bodies back takes as long.
