@@ -46,6 +46,22 @@ def untold(capture: Path, numbers: Collection[int | None]) -> list[int]:
     return [step["request_packet"] for step, rules in meant if rules and not told[step["response_packet"]] & rules]
 
 
+def unmatched(capture: Path) -> list[int]:
+    """Steps, by their place in the key, at which none of the rules is told that they were meant to break.
+
+    What is no exchange is told somewhere on its connection.
+    """
+    told = list(kshark.check(capture))
+    return [place for place, step in enumerate(steps_of(capture)) if not {it.rule for it in told if _is_at(it, step)} & set(step["rules"])]
+
+
+def _is_at(finding: Finding, step: dict[str, Any]) -> bool:
+    request = step["request_packet"]
+    if request is None:
+        return finding.client.endswith(f":{step['client_port']}")
+    return finding.packet in (request, step["response_packet"]) or finding.witness[-1].request_packet == request
+
+
 def by_exchange(findings: list[Finding]) -> dict[tuple[int | None, int | None], list[Finding]]:
     """Findings by the exchange they stand at: request and response packet of their last witness."""
     out: dict[tuple[int | None, int | None], list[Finding]] = defaultdict(list)

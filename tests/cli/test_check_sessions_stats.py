@@ -33,7 +33,7 @@ def test_the_verdict_comes_first(kshark: Run) -> None:
     every = kshark("check", epochs, "-V")
     assert every.lines[0] == done.lines[0]
     assert "the first of" not in every.out
-    assert sum("kshark explain " in line for line in every.lines) == 48
+    assert sum("kshark explain " in line for line in every.lines) == 49
     assert kshark("check", epochs, "-V", "--jobs", 2).out == every.out
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 import kshark
-from tests.answers import mark
+from kshark.analysis import Audit
+from kshark.face import pages
+from tests.answers import mark, unmatched
+from tests.conformance.controls import UNTOLD
+from tests.conversation import registry
 from tests.shared import CAPTURES
 
 ADVERSARIAL = sorted(path for path in CAPTURES.glob("adv-*.pcap"))
@@ -39,6 +43,22 @@ def test_every_refusal_is_explained_as_it_was_meant(capture: Path) -> None:
     assert marks.missed == []
     assert marks.crowded == []
     assert marks.uncaused == []
+
+
+@pytest.mark.parametrize("capture", ADVERSARIAL, ids=lambda path: path.stem)
+def test_each_step_is_told_or_it_is_known_why_not(capture: Path) -> None:
+    assert unmatched(capture) == [*UNTOLD[capture.stem]]
+
+
+@pytest.mark.parametrize("capture", ADVERSARIAL, ids=lambda path: path.stem)
+def test_no_refusal_is_left_to_be_explained(capture: Path) -> None:
+    """Whatever its code."""
+    audit = Audit(registry())
+    for page in pages([capture]):
+        audit.page(page)
+    audit.close()
+    assert audit.observed.answered
+    assert audit.observed.unexplained() == []
 
 
 @pytest.mark.sweep(quick=5)

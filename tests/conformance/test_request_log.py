@@ -21,6 +21,7 @@ ODD = {
         ("ApiVersions", "TRAILING_BYTES"): 1,
         ("Metadata", "CORRELATION_ID_REUSED"): 1,
         ("ApiVersions", "APIVERSIONS_FALLBACK"): 2,
+        ("ApiVersions", "SOFTWARE_NAME_INVALID"): 1,
         ("SaslHandshake", "SASL_SEQUENCE"): 1,
         ("SaslAuthenticate", "SASL_SEQUENCE"): 1,
     },
