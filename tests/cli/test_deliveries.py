@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import pytest
 
 from tests.cli.command import Run
-from tests.shared import CAPTURES
+from tests.shared import CAPTURES, shared
 
 MESSY: Final = CAPTURES / "seed-messy.pcap"
 #: The page's "cumulative state" behind each of its operations, as written there: start offset, end offset, records. The page goes by
@@ -77,6 +78,18 @@ def test_the_table_of_the_kip(kshark: Run) -> None:
         ("session_released", [[120, 120]]),
     ]
     assert {row["topic"] for row in rows} == {"messy"}
+
+
+def test_the_table_is_that_of_the_page() -> None:
+    """Each cell of the page's "cumulative state", read from its text; of acknowledged records it gives no delivery count."""
+    cell = re.compile(r"SPSO=(\d+), SPEO=(\d+)((?:, records? .*)?)")
+    records = re.compile(r"records? (\d+)(?:-(\d+))? (?:\((\w+), delivery count (\d+)\)|(acknowledged))")
+    written = shared("drafts", "003_8ac41351a8cf10a8.txt").read_text().splitlines()
+    cells = [said for line in written if (said := cell.fullmatch(line.strip()))][2:]  # of the state before, twice
+    ranges = [[(one[1], one[2] or one[1], one[3] or one[5], one[4] or "1") for one in records.finditer(said[3])] for said in cells]
+    told = [", ".join(f"{first}-{last} {state} {count}" for first, last, state, count in row) for row in ranges]
+    assert [(int(said[1]), int(said[2]), row) for said, row in zip(cells, told, strict=True)] == [step[1:] for step in PAGE]
+    assert {operation for operation, *_ in PAGE} <= {line.strip() for line in written}
 
 
 def test_keys_of_a_change(kshark: Run) -> None:
