@@ -114,6 +114,8 @@ def _below(folder: str | Path, left_out: LeftOut | None) -> list[str | Path]:
     for path, wrong in zip(held, files.of_each(_wrong_with, held), strict=True):
         if wrong is None:
             captures.append(path)
+        elif path == Path(folder):
+            raise wrong
         elif left_out is not None and (not isinstance(wrong, NoCapture) or ".pcap" in str(path)):
             left_out(wrong)
         elif not isinstance(wrong, NoCapture):

@@ -57,10 +57,13 @@ def is_pipe(path: str | Path) -> bool:
 
 
 def below(folder: str | Path) -> list[str | Path]:
-    """All files in a folder and its folders, in order of name."""
+    """All files in a folder and its folders, in order of name, and as one of them each folder that may not be looked into."""
     if is_remote(folder):
         return [*_stores().below(str(folder))]
-    return [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    locked: list[Path] = []
+    walk = os.walk(folder, onerror=lambda error: locked.append(Path(error.filename)))
+    found = [Path(parent, name) for parent, _, names in walk for name in names]
+    return sorted([*locked, *(path for path in found if _may_be_a_file(path))])
 
 
 def of_each(work: Callable[[str | Path], Result], paths: Iterable[str | Path]) -> list[Result]:
@@ -80,6 +83,13 @@ def unreadable(path: str | Path, error: OSError | UnreadableInput) -> Unreadable
         return type(error)(f"{path}: {error}")
     kind = Vanished if isinstance(error, FileNotFoundError) else UnreadableInput
     return kind(f"{path}: {(error.strerror or str(error)).lower()}")
+
+
+def _may_be_a_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError:  # whoever opens it says so
+        return True
 
 
 def _size_if_there(path: str | Path) -> int:

@@ -21,6 +21,8 @@ _INTERRUPTED: Final = 130
 
 def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], str | None] | None = None) -> int:
     """Runs a command and returns its exit code. `foreign` has a sentence for an exception of somebody else's, or None."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))  # as number 0, which the next file opened would take else
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # else what is printed there would go to stdout
     try:
@@ -49,7 +51,7 @@ def _of_system(error: Exception) -> str | None:
     """What the operating system refused."""
     if not isinstance(error, OSError):
         return None
-    return f"{error.strerror or error}{': ' + str(error.filename) if error.filename else ''}"
+    return f"{f'{error.filename}: ' if error.filename else ''}{(error.strerror or str(error)).lower()}"
 
 
 def _fault(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,25 @@ def test_the_rest_of_a_folder_is_read(kshark: Run, folder: Path, way: tuple[str,
     assert len(done.lines) == len(alone.lines)
     named = [line for line in done.err.splitlines() if line.endswith("; the rest is read")]
     assert [Path(line.removeprefix("kshark: ").partition(":")[0]).name for line in named] == ["3.pcap", "4.pcap"]
+
+
+@pytest.mark.parametrize("locked", [".", "deep"])
+def test_a_folder_that_may_not_be_looked_into_is_named(
+    kshark: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: str
+) -> None:
+    (tmp_path / "deep").mkdir()
+    refused, look = str(tmp_path / locked), os.scandir
+
+    def scandir(path: str) -> Any:  # the tests may run as somebody who may look everywhere
+        if str(path) == refused:
+            raise PermissionError(13, "Permission denied", refused)
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    done = kshark("stats", folder)
+    assert done.code == 2
+    assert f"kshark: {Path(refused)}: " in done.err
+    assert bool(done.out) == (locked == "deep")
 
 
 def test_named_files_are_left_out_in_the_same_way(kshark: Run, folder: Path) -> None:

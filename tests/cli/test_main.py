@@ -118,6 +118,13 @@ def test_a_closed_stdout_is_one_sentence() -> None:
     assert (done.returncode, done.stderr) == (2, "kshark: standard output is closed; let it go to a file, or to /dev/null\n")
 
 
+def test_a_closed_stdin_is_an_empty_one() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m kshark check - <&-"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "kshark: -: no capture (pcap or pcapng), but an empty file\n")
+
+
 def test_with_a_closed_stderr_nothing_else_comes_to_stdout() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m kshark read /nowhere 2>&-"], capture_output=True, text=True, timeout=60, check=False
