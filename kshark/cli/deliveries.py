@@ -6,7 +6,7 @@ import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
@@ -18,7 +18,7 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
-from kshark.output.deliveries import delivery_lines, holder_lines, produced_lines, state_lines
+from kshark.output.deliveries import delivery_lines, holder_lines, moment_line, of, produced_lines, state_lines
 from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
@@ -68,12 +68,15 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
         for _ in reading:
             pass
         now_ns = reading.now_ns
+        holders = reading.named(reading.analyzer.holders(now_ns))
+        states = reading.named(reading.analyzer.in_flight(now_ns))
+        if args.format == "text" and not args.quiet:
+            sink.lines([moment_line(now_ns, at_end=reading.over)])
         if args.holders:
-            holders = reading.named(reading.analyzer.holders(now_ns))
             _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
         else:
-            states = reading.named(reading.analyzer.in_flight(now_ns))
-            _print(sink, args, states, lambda: state_lines(states, now_ns, sink.width))
+            _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
+        reading.tell_others()
         return
     found = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
     if args.offset is not None:
@@ -84,6 +87,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
         elif not args.quiet:
             sink.json(born)
     _print(sink, args, found, lambda: delivery_lines(found, sink.width, offset=args.offset))
+    reading.tell_others()
 
 
 def _print(sink: Sink, args: Namespace, found: Sequence[Listed], lines: Callable[[], Iterable[Line]]) -> None:
@@ -102,11 +106,14 @@ class _Reading:
         self._log = DeliveryLog()
         self.analyzer = Analyzer(tell=self._log.change)
         self.now_ns = 0
+        #: The capture ended before that moment, or none was asked for.
+        self.over = False
         self.produced: list[Produced] = []
         self._names = TopicNames(registry(args))
         self._source = source
         self._args = args
         self._start_ns: int | None = None
+        self._kept, self._others = False, set[str]()
 
     def __iter__(self) -> Iterator[Delivery]:
         for page in self._source:
@@ -116,6 +123,7 @@ class _Reading:
                 self._learn(event)
                 self.analyzer.feed(event)
             yield from self._log.since()
+        self.over = True
         self.analyzer.close()
         yield from self._log.since()
 
@@ -155,10 +163,22 @@ class _Reading:
             one.topic = self._names.known.get(one.topic_id)
             if self.takes(one.topic, one.topic_id, one.partition) and args.group in (None, one.group_id):
                 kept.append(one)
+            else:
+                self._others.add(of(one))
+        self._kept |= bool(kept)
         return kept
 
+    def tell_others(self) -> None:
+        """Where there is nothing of what was asked for, most likely a name is mistyped: what there is."""
+        if self._others and not self._kept:
+            some = sorted(self._others)
+            more = f" and {len(some) - _SOME} more" if len(some) > _SOME else ""
+            print(f"kshark: nothing of what was asked for; there are records of {', '.join(some[:_SOME])}{more}", file=sys.stderr)
 
-_NEVER = 1 << 62
+
+_NEVER: Final = 1 << 62
+#: Share partitions that are named where there is nothing of the one that was asked for.
+_SOME: Final = 5
 
 
 def _moment(text: str, start_ns: int) -> tuple[int, int]:

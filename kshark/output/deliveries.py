@@ -55,36 +55,44 @@ def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset:
     if deliveries:
         yield from table(_CHANGES, [_change(one, names, offset) for one in deliveries], width)
         yield []
+    elif offset is not None:
+        yield [(f"offset {offset}: nobody was handed it, as far as the capture tells", PLAIN)]
+        return
     partitions = {(one.group_id, one.topic_id, one.partition) for one in deliveries}
     yield [(f"{counted(len(deliveries), 'change')} in {counted(len(partitions), 'share partition')}", API)]
 
 
-def state_lines(states: Sequence[InFlightState], now_ns: int, width: int | None) -> Iterator[Line]:
+def moment_line(now_ns: int, *, at_end: bool) -> Line:
+    """When it is that the records are looked at."""
+    return [(f"at {clock(now_ns, 3)}{', where the capture ends' if at_end else ''}", DIM)]
+
+
+def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], width: int | None) -> Iterator[Line]:
     """A table for each share partition."""
-    yield [(f"at {clock(now_ns, 3)}", DIM)]
+    names = _names(holders)
     for state in states:
         start, end = _number(state.start_offset), _number(state.end_offset)
         yield []
-        yield [(_of(state), VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
+        yield [(of(state), VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
         if state.ranges:
-            yield from table(_RANGES, [_state(one) for one in state.ranges], width, indent=2)
+            yield from table(_RANGES, [_state(one, names) for one in state.ranges], width, indent=2)
     if not states:
         yield [("no share group had acquired records", PLAIN)]
 
 
 def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> Iterator[Line]:
     """A row for each member and share partition, the one that holds longest first."""
-    yield [(f"at {clock(now_ns, 3)}", DIM)]
     if not holders:
         yield [("nobody holds a record, as far as the capture tells", PLAIN)]
         return
-    yield from table(_HOLDERS, [_holder(one, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
+    names = _names(holders)
+    yield from table(_HOLDERS, [_holder(one, names, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
 
 
 def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
     """Where a record came from."""
     if not born:
-        yield [(f"offset {offset}: produced before the capture, or outside it", DIM)]
+        yield [(f"offset {offset}: its Produce is not in the capture", DIM)]
     for one in born:
         batch = f"in the batch of offsets {_offsets([(one.base_offset, one.last_offset)])}"
         producer = "" if one.producer_id < 0 else f", producer {one.producer_id} epoch {one.producer_epoch} sequence {one.base_sequence}"
@@ -96,7 +104,7 @@ def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> 
         ]
 
 
-def _names(deliveries: Iterable[Delivery]) -> dict[str | None, str]:
+def _names(deliveries: Iterable[Delivery | Holder]) -> dict[str | None, str]:
     """Members by their client id, where that is one member's alone, else by both."""
     ids: dict[str, set[str | None]] = {}
     known: dict[str | None, str] = {}
@@ -110,13 +118,17 @@ def _names(deliveries: Iterable[Delivery]) -> dict[str | None, str]:
     }
 
 
+def _by(member_id: str | None, names: dict[str | None, str]) -> str:
+    return "" if member_id is None else names.get(member_id, safe(member_id))
+
+
 def _change(one: Delivery, names: dict[str | None, str], offset: int | None) -> list[Cell]:
-    by = "" if one.member_id is None else names.get(one.member_id, safe(one.member_id))
+    by = _by(one.member_id, names)
     ranges = [its for its in one.ranges if offset is None or its.first_offset <= offset <= its.last_offset]
     return [
         str(one.packet),
         clock(one.time_ns, 3),
-        _of(one),
+        of(one),
         [_styled(one.event)],
         by,
         _offsets(one.offsets) if offset is None else str(offset),
@@ -128,27 +140,27 @@ def _change(one: Delivery, names: dict[str | None, str], offset: int | None) -> 
 
 def _span(one: InFlightRange, names: dict[str | None, str], before: str) -> Line:
     count = "" if one.delivery_count is None else f" ×{one.delivery_count}"
-    by = "" if one.member_id is None else f" {names.get(one.member_id, safe(one.member_id))}"
+    by = _by(one.member_id, names)
     state = _styled(one.state)
-    return [(f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN), state, (f"{count}{by}", DIM)]
+    return [(f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN), state, (f"{count} {by}".rstrip(), DIM)]
 
 
-def _state(one: InFlightRange) -> list[Cell]:
+def _state(one: InFlightRange, names: dict[str | None, str]) -> list[Cell]:
     return [
         _offsets([(one.first_offset, one.last_offset)]),
         number(one.last_offset - one.first_offset + 1),
         [_styled(one.state)],
         "" if one.delivery_count is None else f"×{one.delivery_count}",
-        "" if one.member_id is None else safe(one.member_id),
+        _by(one.member_id, names),
     ]
 
 
-def _holder(one: Holder, now_ns: int) -> list[Cell]:
+def _holder(one: Holder, names: dict[str | None, str], now_ns: int) -> list[Cell]:
     left = one.until_ns - now_ns
     lock: Span = (f"{duration(left)} left", PLAIN) if left > 0 else ("out", ERROR)
     return [
-        _of(one),
-        safe(one.client_id or one.member_id or "null"),
+        of(one),
+        names.get(one.member_id, safe(one.member_id or "null")),
         one.client,
         number(one.records),
         _offsets(one.offsets),
@@ -159,7 +171,8 @@ def _holder(one: Holder, now_ns: int) -> list[Cell]:
     ]
 
 
-def _of(one: Delivery | InFlightState | Holder) -> str:
+def of(one: Delivery | InFlightState | Holder) -> str:
+    """Whose records, for a person: group, topic and partition."""
     return f"{safe(one.group_id or 'null')} · {safe(one.topic or one.topic_id)}[{one.partition}]"
 
 

@@ -118,8 +118,8 @@ def test_one_records_life(kshark: Run) -> None:
     assert (born["event"], born["base_offset"], born["last_offset"]) == ("produced", 110, 119)
     assert [one["event"] for one in life] == ["acquired", "lock_timeout", "acquired", "accepted"]
     assert kshark("deliveries", MESSY, "--offset", "9999").lines == [
-        "offset 9999: produced before the capture, or outside it",
-        "0 changes in 0 share partitions",
+        "offset 9999: its Produce is not in the capture",
+        "offset 9999: nobody was handed it, as far as the capture tells",
     ]
 
 
@@ -130,6 +130,20 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
     assert by_time == by_packet
     text = kshark("deliveries", MESSY, "--at", "303").out
     assert "G1 · messy[0]  start offset 110  end offset 121" in text
+    assert [line.split()[-1] for line in text.splitlines() if "acquired" in line] == [
+        "consumer-1",
+        "consumer-1",
+        "consumer-2",
+        "consumer-1",
+    ]
+    assert "where the capture ends" not in text
+    assert kshark("deliveries", MESSY, "--at", "9999").lines[0] == "at 03:44:05.099, where the capture ends"
+    assert kshark("deliveries", MESSY, "--holders").lines[0] == "at 03:44:05.099, where the capture ends"
+
+
+@pytest.mark.parametrize("words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")])
+def test_what_there_is_is_said_where_nothing_is_found(kshark: Run, words: tuple[str, ...]) -> None:
+    assert kshark("deliveries", MESSY, *words).err == "kshark: nothing of what was asked for; there are records of G1 · messy[0]\n"
 
 
 def test_who_holds_what(kshark: Run) -> None:
