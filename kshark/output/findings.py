@@ -186,13 +186,9 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
 
     Behind it stands what was not read.
     """
-    if not observed.judged:
-        what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
-        exchanges = counted(observed.exchanges, "exchange")
-        return [(f"{what} judged: ", WARN), (f"none of {exchanges} is of an API that {others}rules are about", PLAIN)]
+    head, judged = _head(observed, rules)
     brokers = sorted(observed.brokers)
-    line = f"{counted(len(rules), 'rule')} looked at {number(observed.judged)} of {counted(observed.exchanges, 'exchange')}"
-    line += f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}"
+    line = f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}" if brokers and judged else ""
     if observed.since_ns is not None and observed.until_ns is not None:
         took = duration(observed.until_ns - observed.since_ns)
         since, until = moment(observed.since_ns), moment(observed.until_ns)
@@ -202,7 +198,18 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     explained = observed.answered.total()
     if explained and not observed.unexplained():
         line += f" · {'the one refusal is' if explained == 1 else f'all {number(explained)} refusals are'} explained"
-    return [(line, DIM)]
+    return [*head, (line, DIM)]
+
+
+def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
+    """How many rules looked at how many exchanges, or why none did; and whether one did."""
+    exchanges = counted(observed.exchanges, "exchange")
+    if observed.judged:
+        return [(f"{counted(len(rules), 'rule')} looked at {number(observed.judged)} of {exchanges}", DIM)], True
+    if not observed.exchanges:
+        return [("nothing was judged: ", WARN), ("there is no exchange of Kafka", PLAIN)], False
+    what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
+    return [(f"{what} judged: ", WARN), (f"none of {exchanges} is of an API that {others}rules are about", PLAIN)], False
 
 
 def _may_be_asked_again(row: Mapping[str, Any]) -> bool:

@@ -29,7 +29,7 @@ def _head(found: Mapping[str, Any], packets: int) -> Line:
     first, last = found["first_time_ns"], found["last_time_ns"]
     outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in found["exchanges"].items() if count]
     return [
-        (f"{moment(first)} UTC, {duration(last - first)}", PLAIN),
+        (f"{moment(first)} UTC{f', {duration(last - first)}' if last > first else ''}", PLAIN),
         (f" · {counted(packets, 'packet')} · {counted(found['messages'], 'message')}", PLAIN),
         (f" · exchanges: {', '.join(outcomes) or 'none'}", PLAIN),
     ]

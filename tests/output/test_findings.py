@@ -129,6 +129,10 @@ def test_what_was_not_looked_at_is_said() -> None:
     brokers = {f"10.0.1.{number}:9092" for number in range(5)}
     _, judged = closing(Tally(), Observed(exchanges=7, judged=1, brokers=brokers, tls_connections=1, duplicates=40), 18)
     assert judged == "1 rule looked at 1 of 7 exchanges with 5 brokers · 1 TLS connection not read · 40 packets captured twice"
+    assert closing(Tally(), Observed(exchanges=7, tls_connections=28), 5)[1].endswith("other rules are about · 28 TLS connections not read")
+    assert closing(Tally(), Observed(tls_connections=2), 5)[1] == (
+        "nothing was judged: there is no exchange of Kafka · 2 TLS connections not read"
+    )
     assert closing(Tally(), Observed(exchanges=7), 18)[1] == "nothing was judged: none of 7 exchanges is of an API that rules are about"
 
 
