@@ -66,7 +66,7 @@ class SelectiveDecoders(Decoders):
                 decoder.request = _only(decoder.owner, Body(head, decoder.request.exactly))
             else:
                 decoder.request = _passed_over(decoder.request)
-        if not decoder.then_raw and not self._is_read(key, "response"):
+        if not decoder.telling and not self._is_read(key, "response"):
             decoder.response = _passed_over(decoder.response)
         return decoder
 

@@ -219,6 +219,28 @@ def test_raw_tokens_go_on_in_the_next_batch() -> None:
     assert said[4]["api"] == "Metadata"
 
 
+def test_what_a_broker_offers_is_known_where_the_connection_ends() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    asked(tcp, request_frame(18, 3, {"client_software_name": "x", "client_software_version": "1"}))
+    answered(tcp, response_frame(18, 3, {"api_keys": [{"api_key": 3, "min_version": 4, "max_version": 13}]}))
+    asked(tcp, request_frame(3, 1, {"topics": None}, correlation_id=2))
+    tcp.close()
+    both(wire)
+    assert any("VERSION_NOT_ADVERTISED" in line for line in together(apart(*cut(wire)), ASKED[0], Random(1))[1])
+
+
+def test_that_authentication_has_begun_is_known_where_the_connection_ends() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    asked(tcp, request_frame(17, 1, {"mechanism": "PLAIN"}))
+    answered(tcp, response_frame(17, 1, {"error_code": 0, "mechanisms": ["PLAIN"]}))
+    asked(tcp, request_frame(3, 1, {"topics": None}, correlation_id=2))
+    tcp.close()
+    both(wire)
+    assert any("SASL_SEQUENCE" in line for line in together(apart(*cut(wire)), ASKED[0], Random(1))[1])
+
+
 def test_names_told_in_one_batch_are_known_in_the_next() -> None:
     wire = Wire()
     tcp, other = Tcp(wire).open(), Tcp(wire, source="10.0.0.2:50000").open()
