@@ -298,7 +298,7 @@ class Connection:
             self._unread(side, record.size)
         self._waiting, self._waiting_bytes = [], 0
         if self._silent:
-            self.over = True
+            self.over, self._told.unread = True, [0, 0]  # nothing is read of any of it: what came before was no part apart
             if self.flow.service == "unknown":
                 self.flow.service = "tls"
             return
