@@ -312,7 +312,7 @@ class Connection:
         here.place = first.place
         while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
-        here.acked_ns = None
+        here.acked_ns, here.since_acked = None, 0
         if here.late:
             here.see_acked(clock_ns)
 

@@ -166,6 +166,18 @@ def test_a_hole_that_was_acknowledged_past_is_given_up_after_many_segments() -> 
     assert max(ready for _, _, ready in heard.ready(CLIENT)) < late
 
 
+def test_a_hole_that_was_given_up_costs_the_next_one_nothing_of_its_time() -> None:
+    talk = Talk().open()
+    talk.client(b"x", at=3)
+    talk.broker(acked=4)
+    for number in range(limits.REORDER_SEGMENTS):
+        talk.client(b"x", at=4 + number)
+    end = 4 + limits.REORDER_SEGMENTS
+    talk.client(b"second", at=end + 5)
+    talk.client(b"first", at=end)
+    assert talk.heard().client == [Hole(3, "missing"), b"x" * (limits.REORDER_SEGMENTS + 1) + b"firstsecond"]
+
+
 def test_a_hole_that_was_acknowledged_past_is_given_up_after_a_while() -> None:
     talk = Talk().open()
     talk.client(b"def", at=3)
