@@ -221,10 +221,11 @@ class Stream:
 
     def lose(self, gap: Gap, tell: Tell) -> None:
         """A gap follows the bytes that are here: if it lies inside a frame of known length, the next boundary is still certain."""
+        frames_begin = not self.searching and (self.begun or self.by_client is not None)
         self.lost = True
         if self.skip and not self.size:
             left = self.skip
-        elif not self.searching and self.size >= 4:
+        elif frames_begin and self.size >= 4:
             left = 4 + _INT32(self.joined(), 0)[0] - self.size
         else:
             left = -1

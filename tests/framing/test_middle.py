@@ -129,6 +129,19 @@ def test_an_answer_that_leads_up_to_a_known_one_is_read_without_its_request() ->
     assert [(each.correlation_id, each.request_packet is UNSET) for each in answers] == [(1, True), (2, False), (3, False)]
 
 
+@pytest.mark.parametrize("missing", [3, 40])
+def test_a_hole_in_bytes_of_which_nothing_is_known_says_nothing_of_what_follows(missing: int) -> None:
+    """The first bytes here are no length: who takes them for one jumps over all answers to come."""
+    wire = Wire()
+    tcp = Tcp(wire)
+    tcp.broker(framed(struct.pack(">i", 1) + bytes([0, 9, 9, 9]) * 20_000))
+    for number in (2, 3, 4):
+        tcp.client(metadata(number))
+        tcp.broker(answer(number))
+    packets = [packet for at, packet in enumerate(wire.packets) if at > 1 and at != missing]
+    assert [each.correlation_id for each in messages(packets) if each.kind == "response"] == [2, 3, 4]
+
+
 # -- real captures
 
 
