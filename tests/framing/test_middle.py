@@ -18,7 +18,7 @@ from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from tests.exchange.test_stage import answer, framed, metadata, request
 from tests.packets import Packet, Tcp, Wire, batches
-from tests.property.mangled import packets_of
+from tests.property.mangled import packets_of, tcp_at
 from tests.property.told import told
 from tests.shared import CAPTURES, SHARED, sample_of, shared
 
@@ -158,18 +158,33 @@ def known_by(message: Message) -> tuple[object, ...]:
     return (message.client, message.broker, message.kind, message.packet, message.time_ns, message.correlation_id, message.size)
 
 
+def sent_again(packets: list[Packet]) -> set[int]:
+    """The numbers of packets that carry what an earlier one carried."""
+    seen: set[bytes] = set()
+    again: set[int] = set()
+    for number, packet in enumerate(packets, 1):
+        if (at := tcp_at(packet)) is not None:
+            sent = packet.data[at - 8 : at + 8] + packet.data[at + 4 * (packet.data[at + 12] >> 4) :]  # addresses, ports, sequence number
+            if sent in seen:
+                again.add(number)
+            seen.add(sent)
+    return again
+
+
 def unread(capture: Path, places: int, seed: int) -> Iterator[tuple[int, int, int]]:
     """By place where the capture is cut: how many messages behind it should be read, are not, and are read there only.
 
-    An answer whose request lies before the cut belongs to what was cut: its id alone tells nothing.
+    An answer whose request lies before the cut belongs to what was cut: its id alone tells nothing. What was sent again behind the cut is
+    read there.
     """
     packets = packets_of(capture)
     whole = messages(packets)
     begins = {known_by(each): each.packet if each.packets is UNSET else each.packets[0] for each in whole}
     asked = {known_by(each): each.request_packet for each in whole}
+    again = sent_again(packets)
     random = Random(seed)
     for cut in random.sample(range(1, len(packets)), min(places, len(packets) - 1)):
-        found = {*map(known_by, messages(packets, cut))}
+        found = {known_by(each) for each in messages(packets, cut) if each.packet not in again or known_by(each) in begins}
         wanted = {each for each, begin in begins.items() if begin > cut}
         missed = {each for each in wanted - found if asked[each] is UNSET or asked[each] > cut}
         yield len(wanted), len(missed), len(found - begins.keys())
