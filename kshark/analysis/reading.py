@@ -167,13 +167,15 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             if ranges := partition.acquired_records:
                 for held in ranges:
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
-                records = partition.records
-                if known := getattr(records, "spans", None) or _spans(records):
+                if known := spans_known(partition.records):
                     spans[key] = known
 
 
-def _spans(records: Any) -> Any:
-    """Which offsets have a record in a records field that is opened, or that was read back from tables; nothing where that is not known."""
+def spans_known(records: Any) -> Any:
+    """Which offsets have a record in a records field, also in one that was read back from tables; nothing where that is not known."""
+    known = getattr(records, "spans", None)
+    if known:
+        return known
     if type(records) is RecordsField:
         return spans_of(records)
     return records.get("spans") if type(records) is dict else None

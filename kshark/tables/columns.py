@@ -126,14 +126,16 @@ _SHARE_REQUESTS: Final = _table(
     Column("error_code", "smallint", "of the response as a whole"),
     Column("max_wait_ms", "int", "how long the broker may wait for records"),
     Column("max_records", "int", "how many records are wanted at most"),
+    Column("acquire_mode", "smallint", "0: batches are handed out whole, also beyond that; 1: never more records (KIP-1206)"),
     Column("renew", "boolean", "the request says that it renews acquisition locks"),
     Column("partitions", _PARTITIONS, "listed in the request"),
     Column("repeats", "boolean", "lists a partition twice"),
     Column("only_lists", "boolean", "lists a partition without acknowledging records of it"),
     Column("acknowledges_new", "boolean", "a fetch that acknowledges records of a partition which none before it on the connection listed"),
     Column("forgotten", _PARTITIONS, "taken out of the session"),
+    Column("failed", "boolean", "the answer has an error for a partition, or nothing for one whose records were acknowledged"),
     Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
-    version=2,
+    version=3,
 )
 
 _ACQUIRED: Final = _table(
@@ -145,6 +147,9 @@ _ACQUIRED: Final = _table(
     *_RANGE,
     Column("delivery_count", "int", "how often these records were handed out, this time included"),
     Column("lock_timeout_ms", "int", "after which the records are available again"),
+    Column("lacking", "bigint", "offsets of the range for which the answer has no record; null: not known"),
+    Column("misplaced", "boolean", "ends before it begins, or does not begin behind the partition's range before it"),
+    version=2,
 )
 
 _ACKNOWLEDGEMENTS: Final = _table(

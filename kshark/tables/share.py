@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from kshark.analysis.deliveries.lacking import lacking
+from kshark.analysis.reading import spans_known
+from kshark.analysis.sessions.steps import Span
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Row
 from kshark.tables.connections import Connection
-from kshark.tables.fields import partitions, session_key
+from kshark.tables.fields import partitions, session_key, value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
 
+_Partition = tuple[str | None, int | None]
 APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
 
@@ -30,6 +35,7 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
     listed = partitions(topics) if topics else []
     epoch, member = getattr(asked, "share_session_epoch", None), (group_id, member_id)
     previous_epoch = earlier.previous_epoch(member, request.packet, epoch)
+    acknowledged = _acknowledged(topics) if topics else []
     row = (
         where,
         request.packet,
@@ -47,12 +53,14 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
         getattr(answer, "error_code", None),
         getattr(asked, "max_wait_ms", None),
         getattr(asked, "max_records", None),
+        value(asked, "share_acquire_mode"),
         getattr(asked, "is_renew_ack", None),
         listed,
         len(listed) > 1 and len({*listed}) < len(listed),
         bool(listed) and _only_lists(asked),
-        request.api_key == SHARE_FETCH and bool(listed) and earlier.adds(member, listed, _acknowledged(topics)),
+        request.api_key == SHARE_FETCH and bool(listed) and earlier.adds(member, listed, acknowledged),
         partitions(forgotten) if (forgotten := getattr(asked, "forgotten_topics_data", None)) else [],
+        None if response is None else _has_failed(answer, acknowledged),
         None if response is None else response.latency_ns,
     )
     held.rows["share_requests"].append(row)
@@ -84,7 +92,7 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
     return rows
 
 
-def _acknowledged(topics: Any) -> list[tuple[str | None, int | None]]:
+def _acknowledged(topics: Any) -> list[_Partition]:
     """The partitions that a request acknowledges records of."""
     return [(topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions or () if one.acknowledgement_batches]
 
@@ -98,6 +106,17 @@ def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
     }
 
 
+def _has_failed(answer: Any, acknowledged: Sequence[_Partition]) -> bool:
+    """Whether the answer has an error for a partition, or none of those whose records were acknowledged."""
+    missing = {*acknowledged}
+    for topic in getattr(answer, "responses", None) or ():
+        for partition in topic.partitions or ():
+            if partition.error_code or getattr(partition, "acknowledge_error_code", 0):
+                return True
+            missing.discard((topic.topic_id, partition.partition_index))
+    return bool(missing)
+
+
 def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) -> list[Row]:
     rows: list[Row] = []
     for topic in responses:
@@ -105,5 +124,16 @@ def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) ->
             acquired = partition.acquired_records
             if acquired:
                 here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
-                rows += [(*here, run.first_offset, run.last_offset, run.delivery_count, lock_timeout_ms) for run in acquired]
+                spans, before = spans_known(partition.records), None
+                for run in acquired:
+                    first, last = run.first_offset, run.last_offset
+                    misplaced = last < first or (before is not None and first <= before)
+                    rows.append((*here, first, last, run.delivery_count, lock_timeout_ms, _lacking(spans, first, last), misplaced))
+                    before = last
     return rows
+
+
+def _lacking(spans: Sequence[Span] | None, first: int, last: int) -> int | None:
+    """How many of these offsets have no record, as far as that is known."""
+    lacks = lacking(spans, first, last)
+    return None if lacks is None else sum(lack.last - lack.first + 1 for lack in lacks)

@@ -26,10 +26,11 @@ def told() -> Story:
     story.answer(76, 1, error_code=25, member_id=MEMBER, assignment=None)
     session = {"group_id": "g", "member_id": MEMBER}
     listed = [{"topic_id": TOPIC, "partitions": [{"partition_index": 0}, {"partition_index": 1}]}]
-    story.ask(78, 2, **session, share_session_epoch=0, max_wait_ms=500, max_records=100, topics=listed)
+    story.ask(78, 2, **session, share_session_epoch=0, max_wait_ms=500, max_records=100, share_acquire_mode=1, topics=listed)
+    back = {"first_offset": 2, "last_offset": 3, "delivery_count": 1}
     acquired = [
         {"partition_index": 0, "records": b"", "acquired_records": [{"first_offset": 100, "last_offset": 104, "delivery_count": 1}]},
-        {"partition_index": 1, "records": b"", "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 3}]},
+        {"partition_index": 1, "records": b"", "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 3}, back]},
     ]
     story.answer(78, 2, acquisition_lock_timeout_ms=15000, responses=[{"topic_id": TOPIC, "partitions": acquired}])
     batches = [
@@ -59,8 +60,9 @@ def of_member(packet: int, correlation_id: int, **cells: Any) -> Cells:
 
 def request(packet: int, correlation_id: int, api: str, epoch: int, **cells: Any) -> Cells:
     named = {"api": api, "api_version": 2, "session_key": SESSION_KEY, "epoch": epoch, "renew": False, "forgotten": []}
-    not_said = {"repeats": False, "only_lists": False, "acknowledges_new": False}
-    return of_member(packet, correlation_id, **{**named, **not_said, **cells})
+    not_said = {"repeats": False, "only_lists": False, "acknowledges_new": False, "failed": False}
+    limited = {"acquire_mode": 0} if api == "ShareFetch" else {}
+    return of_member(packet, correlation_id, **{**named, **not_said, **limited, **cells})
 
 
 def acknowledged(packet: int, correlation_id: int, topic_id: str, partition: int, **cells: Any) -> Cells:
@@ -68,6 +70,7 @@ def acknowledged(packet: int, correlation_id: int, topic_id: str, partition: int
 
 
 ANSWERED = {"outcome": "answered", "latency_ns": STEP_NS}
+HANDED = {"exchange": 12, "lock_timeout_ms": 15000, "misplaced": False}
 HEARD = {"group_type": "share", "outcome": "answered"}
 
 CHAPTER = Chapter(
@@ -82,20 +85,21 @@ CHAPTER = Chapter(
         ],
         "share_requests": [
             request(
-                12, 5, "ShareFetch", 0, **ANSWERED, error_code=0, max_wait_ms=500, max_records=100, partitions=[(TOPIC, 0), (TOPIC, 1)],
-                only_lists=True,
+                12, 5, "ShareFetch", 0, **ANSWERED, error_code=0, max_wait_ms=500, max_records=100, acquire_mode=1,
+                partitions=[(TOPIC, 0), (TOPIC, 1)], only_lists=True,
             ),
             request(
                 14, 6, "ShareFetch", 1, **ANSWERED, error_code=0, max_wait_ms=0, max_records=0, renew=True,
                 partitions=[(TOPIC, 0), (OTHER, 0), (OTHER, 5), (OTHER, 5)], forgotten=[(TOPIC, 1)],
-                previous_epoch=0, repeats=True, only_lists=True, acknowledges_new=True,
+                previous_epoch=0, repeats=True, only_lists=True, acknowledges_new=True, failed=True,
             ),
-            request(16, 7, "ShareAcknowledge", 2, **ANSWERED, error_code=122, partitions=[(TOPIC, 1)], previous_epoch=1),
-            request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[], previous_epoch=2),
+            request(16, 7, "ShareAcknowledge", 2, **ANSWERED, error_code=122, partitions=[(TOPIC, 1)], previous_epoch=1, failed=True),
+            request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[], previous_epoch=2, failed=None),
         ],
         "acquired": [
-            acknowledged(13, 5, TOPIC, 0, exchange=12, first_offset=100, last_offset=104, delivery_count=1, lock_timeout_ms=15000),
-            acknowledged(13, 5, TOPIC, 1, exchange=12, first_offset=7, last_offset=7, delivery_count=3, lock_timeout_ms=15000),
+            acknowledged(13, 5, TOPIC, 0, **HANDED, first_offset=100, last_offset=104, delivery_count=1),
+            acknowledged(13, 5, TOPIC, 1, **HANDED, first_offset=7, last_offset=7, delivery_count=3),
+            acknowledged(13, 5, TOPIC, 1, **{**HANDED, "misplaced": True}, first_offset=2, last_offset=3, delivery_count=1),
         ],
         "acknowledgements": [
             acknowledged(14, 6, TOPIC, 0, first_offset=100, last_offset=102, types=[1], piggybacked=True, error_code=121),
@@ -115,7 +119,7 @@ CHAPTER = Chapter(
                 told=True,
                 opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client", half_closed_position=23,
                 first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, closed_ts_ns=ns(20),
-                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=459, gaps=0,
+                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=478, gaps=0,
             ),
         ],
         "share_state": [],

@@ -17,8 +17,9 @@ from tests.tables.story import CAPTURE, Cells, Chapter, whole
 
 CHAPTERS = {module.__name__.rpartition(".")[2]: module.CHAPTER for module in (batches, connection, consumer, coordinator, faults)}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Columns in which nothing can stand: a connection is of no exchange, a capture that cannot be read of no packet.
-SILENT = {"flows": ["exchange"], "faults": [column.name for column in COMMON if column.name != "capture"]}
+#: Columns in which nothing can stand: a connection is of no exchange, a capture that cannot be read of no packet; or nothing stands in a
+#: chapter without records (test_acquired.py).
+SILENT = {"flows": ["exchange"], "acquired": ["lacking"], "faults": [column.name for column in COMMON if column.name != "capture"]}
 
 
 def expected(chapter: Chapter) -> dict[str, list[Cells]]:
