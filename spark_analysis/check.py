@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kshark.analysis import Observed, in_packet_order
+from kshark.analysis.deliveries.window import USUAL
 from kshark.model import Finding
 from kshark.output.notes import Notes
 from spark_analysis.buckets import Bucketed, judged
 from spark_analysis.refusals import exchanges_of
 from spark_analysis.screen import EVERYBODY, screened
-from spark_analysis.suspects import common_of, connections_of, names_of_brokers, packed
+from spark_analysis.suspects import common_of, connections_of, names_of_brokers, packed, window_of
 from spark_analysis.topics import topic_names
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
     """
     connections = connections_of(tables, captures)
     each = max(1, buckets // max(1, len(captures)))
-    known = EVERYBODY if coverage else screened(tables, {})
+    known = EVERYBODY if coverage else screened(tables, {}, USUAL)
     exchanges = packed(tables["exchanges"], known.suspects, connections, each)
     common = common_of(exchanges)
     names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(common[of.number]).items()}
-    if names and known.suspects is not None:
-        before, known = {*known.suspects}, screened(tables, names)
-        if not before.issuperset(known.suspects or ()):
-            exchanges = packed(tables["exchanges"], known.suspects, connections, each)
+    window = min(map(window_of, common.values()), default=USUAL)
+    if (names or window < USUAL) and known.suspects is not None:
+        known = screened(tables, names, window)
+        exchanges = packed(tables["exchanges"], known.suspects, connections, each)
     told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
     found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
     observed = exchanges_of(tables["exchanges"])

@@ -16,10 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from kshark.analysis import APIS, Observed
+from kshark.analysis.deliveries.window import USUAL, usual_size
 from kshark.analysis.rules import BOOK
-from kshark.analysis.surroundings.brokers import Brokers
+from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.api_keys import API_VERSIONS, METADATA
-from kshark.model import Ends, Exchange, Flow, Weird
+from kshark.model import Ends, Exchange, Flow, Message, Weird
 from kshark.parallel.sorting import Buckets, numbered, of_all
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
@@ -39,7 +40,8 @@ from kshark.tables.events import (
 )
 from spark_analysis.compressed import compress
 from spark_analysis.rows import Row, by_row, collected, frame_of
-from spark_analysis.screen import bucket_key, odd
+from spark_analysis.screen import Suspects
+from spark_analysis.screen.keys import keys, odd
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,8 +52,8 @@ if TYPE_CHECKING:
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
 _SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
-#: Keys of those whose exchanges are read.
-_SUSPECT: Final = pa.schema([("key", pa.int64()), ("suspicious", pa.bool_())])
+#: By what suspects are known.
+_OF: Final = {"groups": "group", "members": "member"}
 _COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns]
 #: Rows after which full buckets are looked for.
 _TOGETHER: Final = 256
@@ -106,7 +108,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     return found
 
 
-def packed(exchanges: DataFrame, suspects: Iterable[int] | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
+def packed(exchanges: DataFrame, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
     """_EXCHANGES, of so many buckets a capture; `suspects` None: everybody's."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
@@ -114,8 +116,12 @@ def packed(exchanges: DataFrame, suspects: Iterable[int] | None, captures: Mappi
     common = F.col("api_key").isin(METADATA, API_VERSIONS) | (F.col("outcome") == "orphan") | (odd() & ~F.col("api_key").isin(*APIS))
     rows = exchanges.where(common | F.col("api_key").isin(*APIS))
     if suspects is not None:
-        known = frame_of(exchanges.sparkSession, _SUSPECT, [(key, True) for key in suspects])
-        rows = rows.withColumn("key", bucket_key()).join(F.broadcast(known), "key", "left").where(common | F.col("suspicious"))
+        rows = rows.withColumns(keys())
+        for name, numbers in suspects._asdict().items():
+            schema = pa.schema([(_OF[name], pa.int64()), (name, pa.bool_())])
+            known = frame_of(exchanges.sparkSession, schema, [(number, True) for number in numbers])
+            rows = rows.join(F.broadcast(known), _OF[name], "left")
+        rows = rows.where(common | F.col("groups") | F.col("members"))
     connections = {name: (of.number, of.endings) for name, of in captures.items()}
     return (
         rows.select(*_COLUMNS)
@@ -135,13 +141,28 @@ def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
 def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
     """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures have none."""
     brokers, names = Brokers(), dict[str, str]()
+    for answer in _said(common, METADATA):
+        for broker, _ in brokers.metadata(answer):
+            names |= dict.fromkeys(broker.addresses, min(broker.addresses))
+    return names
+
+
+def window_of(common: Iterable[Placed]) -> int:
+    """As few offsets of a partition in flight may keep a fetch waiting, by what brokers offer."""
+    sizes = [USUAL]
+    for answer in _said(common, API_VERSIONS):
+        broker = Broker([answer.broker])
+        broker.offers(answer)
+        sizes.append(usual_size(broker.releases))
+    return min(sizes)
+
+
+def _said(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
+    """What brokers answered, in its order."""
     for _, event in sorted(common, key=lambda placed: placed[0]):
         answer = event.response if isinstance(event, Exchange) else None
-        if answer is not None and answer.api_key == METADATA:
-            body = as_fields(answer.body) if isinstance(answer.body, str) else answer.body
-            for broker, _ in brokers.metadata(msgspec.structs.replace(answer, body=body)):
-                names |= dict.fromkeys(broker.addresses, min(broker.addresses))
-    return names
+        if answer is not None and answer.api_key == api_key:
+            yield msgspec.structs.replace(answer, body=as_fields(answer.body) if isinstance(answer.body, str) else answer.body)
 
 
 # -- in a task

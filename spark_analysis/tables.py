@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Tables = Mapping[str, DataFrame]
 
 #: The tables that a check or a report may ask for.
-READ: Final = ("exchanges", "share_requests", "heartbeats", "flows", "weirds")
+READ: Final = ("exchanges", "share_requests", "acquired", "acknowledgements", "heartbeats", "flows", "weirds")
 
 
 def exported(spark: SparkSession, folder: Path) -> Tables:

@@ -131,6 +131,7 @@ _SHARE_REQUESTS: Final = _table(
     Column("partitions", _PARTITIONS, "listed in the request"),
     Column("repeats", "boolean", "lists a partition twice"),
     Column("only_lists", "boolean", "lists a partition without acknowledging records of it"),
+    Column("lists_new", "boolean", "a fetch that lists a partition which none before it on the connection listed"),
     Column("acknowledges_new", "boolean", "a fetch that acknowledges records of a partition which none before it on the connection listed"),
     Column("forgotten", _PARTITIONS, "taken out of the session"),
     Column("failed", "boolean", "the answer has an error for a partition, or nothing for one whose records were acknowledged"),

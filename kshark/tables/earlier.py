@@ -40,10 +40,10 @@ class Earlier:
         asked.packet, asked.epoch = packet, epoch
         return previous
 
-    def adds(self, member: _Member, listed: Collection[_Partition], acknowledged: Collection[_Partition]) -> bool:
-        """A fetch of a member that has a last request: whether it acknowledges a partition that none before it listed."""
+    def adds(self, member: _Member, listed: Collection[_Partition], acknowledged: Collection[_Partition]) -> tuple[bool, bool]:
+        """A fetch of a member that has a last request: whether it lists, and acknowledges, a partition that none before it listed."""
         known = self._asked[member].listed
-        new = bool(acknowledged) and not known.issuperset(acknowledged)
+        new = not known.issuperset(listed), not known.issuperset(acknowledged)
         known.update(listed)
         if len(known) > limits.SESSION_PARTITIONS:
             known.clear()

@@ -36,6 +36,8 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
     epoch, member = getattr(asked, "share_session_epoch", None), (group_id, member_id)
     previous_epoch = earlier.previous_epoch(member, request.packet, epoch)
     acknowledged = _acknowledged(topics) if topics else []
+    fetches = request.api_key == SHARE_FETCH and bool(listed)
+    lists_new, acknowledges_new = earlier.adds(member, listed, acknowledged) if fetches else (False, False)
     row = (
         where,
         request.packet,
@@ -58,7 +60,8 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
         listed,
         len(listed) > 1 and len({*listed}) < len(listed),
         bool(listed) and _only_lists(asked),
-        request.api_key == SHARE_FETCH and bool(listed) and earlier.adds(member, listed, acknowledged),
+        lists_new,
+        acknowledges_new,
         partitions(forgotten) if (forgotten := getattr(asked, "forgotten_topics_data", None)) else [],
         None if response is None else _has_failed(answer, acknowledged),
         None if response is None else response.latency_ns,

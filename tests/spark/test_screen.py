@@ -135,7 +135,8 @@ def tables_of(spark: Any, talks: dict[str, list[Event]]) -> Tables:
         for table, block in (*rows.page(happened), *rows.rest()):
             if table in batches:
                 batches[table].append(record_batch(schemas[table], block))
-    return {name: spark.createDataFrame(pa.Table.from_batches(batches[name], schemas[name])).cache() for name in READ}
+    nothing = {name: pa.RecordBatch.from_pylist([], schemas[name]) for name in READ}
+    return {name: spark.createDataFrame(pa.Table.from_batches([nothing[name], *batches[name]], schemas[name])).cache() for name in READ}
 
 
 #: What the screen can tell by columns: rules of sessions, and of one exchange. Where a rule's machine has no screen, or its trigger is a

@@ -60,7 +60,7 @@ def of_member(packet: int, correlation_id: int, **cells: Any) -> Cells:
 
 def request(packet: int, correlation_id: int, api: str, epoch: int, **cells: Any) -> Cells:
     named = {"api": api, "api_version": 2, "session_key": SESSION_KEY, "epoch": epoch, "renew": False, "forgotten": []}
-    not_said = {"repeats": False, "only_lists": False, "acknowledges_new": False, "failed": False}
+    not_said = {"repeats": False, "only_lists": False, "lists_new": False, "acknowledges_new": False, "failed": False}
     limited = {"acquire_mode": 0} if api == "ShareFetch" else {}
     return of_member(packet, correlation_id, **{**named, **not_said, **limited, **cells})
 
@@ -86,12 +86,12 @@ CHAPTER = Chapter(
         "share_requests": [
             request(
                 12, 5, "ShareFetch", 0, **ANSWERED, error_code=0, max_wait_ms=500, max_records=100, acquire_mode=1,
-                partitions=[(TOPIC, 0), (TOPIC, 1)], only_lists=True,
+                partitions=[(TOPIC, 0), (TOPIC, 1)], only_lists=True, lists_new=True,
             ),
             request(
                 14, 6, "ShareFetch", 1, **ANSWERED, error_code=0, max_wait_ms=0, max_records=0, renew=True,
                 partitions=[(TOPIC, 0), (OTHER, 0), (OTHER, 5), (OTHER, 5)], forgotten=[(TOPIC, 1)],
-                previous_epoch=0, repeats=True, only_lists=True, acknowledges_new=True, failed=True,
+                previous_epoch=0, repeats=True, only_lists=True, lists_new=True, acknowledges_new=True, failed=True,
             ),
             request(16, 7, "ShareAcknowledge", 2, **ANSWERED, error_code=122, partitions=[(TOPIC, 1)], previous_epoch=1, failed=True),
             request(18, 8, "ShareAcknowledge", -1, outcome="unanswered", partitions=[], previous_epoch=2, failed=None),

@@ -58,14 +58,14 @@ def test_what_a_request_lists() -> None:
     a.share_fetch(4, [3, 3]).answered()
     a.share_acknowledge(5, [(0, 3, 1)]).answered()
     a.share_fetch(6).answered()
-    assert told(talk, "epoch", "only_lists", "acknowledges_new", "repeats") == [
-        (0, True, False, False),
-        (1, False, False, False),
-        (2, False, True, False),
-        (3, False, False, False),
-        (4, True, False, True),
-        (5, False, False, False),
-        (6, False, False, False),
+    assert told(talk, "epoch", "only_lists", "lists_new", "acknowledges_new", "repeats") == [
+        (0, True, True, False, False),
+        (1, False, False, False, False),
+        (2, False, True, True, False),
+        (3, False, False, False, False),
+        (4, True, True, False, True),
+        (5, False, False, False, False),
+        (6, False, False, False, False),
     ]
 
 

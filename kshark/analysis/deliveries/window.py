@@ -12,7 +12,7 @@ from kshark.analysis.surroundings.releases import Release
 
 #: How many offsets may be in flight by default, by release (group.share.partition.max.record.locks); in the others 2000.
 _SMALL: Final = {Release.V4_0: 200}
-_USUAL: Final = 2_000
+USUAL: Final = 2_000
 #: Narrower windows are never full.
 LEAST: Final = min(_SMALL.values())
 
@@ -51,4 +51,4 @@ class Window:
 
 def usual_size(releases: frozenset[Release]) -> int:
     """How many offsets brokers of any of these releases let be in flight by default."""
-    return max(_SMALL.get(release, _USUAL) for release in releases)
+    return max(_SMALL.get(release, USUAL) for release in releases)

@@ -17,7 +17,7 @@ from kshark.analysis.surroundings.brokers import Broker
 #: Assignments of one member that are remembered.
 _ASSIGNMENTS: Final = 16
 #: Once an assignment is that old, its member has had the time to fetch all of it.
-_SETTLED_NS: Final = 10_000_000_000
+SETTLED_NS: Final = 10_000_000_000
 
 
 class Assignment(Struct, eq=False):
@@ -91,7 +91,7 @@ class Member:
         """Whether that heartbeat is the first by which the member has had its assignment long enough."""
         if self.assigned_by is None or self.last is None:
             return False
-        return self.last.time_ns < self.assigned_by.end_ns + _SETTLED_NS <= beat.time_ns
+        return self.last.time_ns < self.assigned_by.end_ns + SETTLED_NS <= beat.time_ns
 
     def heartbeat(self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None) -> None:
         """A heartbeat: the request's packet and member epoch, the answer's, and the assignment where that brings one.

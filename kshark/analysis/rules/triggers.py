@@ -43,7 +43,7 @@ ELSEWHERE: Final = Trigger("on another connection", "elsewhere", premise=premise
 OVERLAPS: Final = Trigger("while another request is open", "elsewhere")
 FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", premises.forgets)
 REPEATS: Final = Trigger("lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several)
-#: Members that have heartbeats pass no screen of Spark.
+#: What heartbeats tell of a member, spark_analysis.screen.heartbeats looks at.
 DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
 ASSIGNED: Final = Trigger(
     "asks for partitions, and knows which are its own",

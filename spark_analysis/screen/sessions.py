@@ -1,40 +1,36 @@
-"""Which members can have a finding at all: a superset, told by typed columns alone, so that nobody reads the others' exchanges.
+"""Which members may have something to say of their share sessions, or of single exchanges.
 
-A member passes unseen only when each of its share sessions is as plain as can be: on one connection, opened at most once and first, each
-request accepted with the epoch due, and at the end closed by -1, or still open when the capture ends; and when no rule's row names a
-trigger that holds, nor a condition on its requests. What is plain stands here, triggers and conditions come from the rows. A row of
-`share_requests` knows the epoch before it: rows are counted where they lie, and only sums are shuffled.
-
-Members whose exchanges are judged together (`bucket_key`: those of a group, where a rule's machine is the group's) pass together.
-
-A machine that has no screen and reads share requests, as that of records in flight does, lets nobody pass: then nothing is asked.
+A member passes where each of its sessions is as plain as can be: on one connection, opened at most once and first, each request accepted
+with the epoch due, and at the end closed by -1, or still open when the capture ends; and where no rule's row names a trigger that holds,
+nor a condition on its requests. A row of `share_requests` knows the epoch before it: rows are counted where they lie, and only sums are
+shuffled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from kshark.analysis import APIS
 from kshark.analysis.rules import BOOK
-from kshark.analysis.sessions.steps import LEAVING
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import Condition
 from kshark.conditions import F as Field
 from kshark.conditions.partial import widened
 from kshark.tables.share import ONLY_LISTS
-from spark_analysis.rows import collected, frame_of
+from spark_analysis.rows import frame_of
+from spark_analysis.screen.keys import any_of, keys, odd
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_analysis.tables import Tables
 
+#: What is told of a member by heartbeats: see spark_analysis.screen.heartbeats.
+BEATS: Final = ("suspicious", "left", "assigned", "least")
 _NAME: Final = pa.schema([("capture", pa.string()), ("broker", pa.string()), ("name", pa.string())])
 _SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
 #: Fields of a share request, by columns of its row; fields of any request, and of any answer, in `exchanges`.
@@ -48,38 +44,12 @@ _ANSWERED: Final = {"error_code": "error_code"}
 _KNOWN: Final[Mapping[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").is_true()}
 
 
-class Screened(NamedTuple):
-    """`suspects`: whose exchanges have to be read, by `bucket_key` (None: everybody's); `clean`: by capture, the sessions of all others."""
-
-    suspects: list[int] | None
-    clean: dict[str, int]
-
-
-#: Nobody passes unseen.
-EVERYBODY: Final = Screened(None, {})
-
-
-def screened(tables: Tables, names: Mapping[tuple[str, str], str]) -> Screened:
-    """`names`: of brokers with several addresses, by capture and address the one that stands for all."""
-    if not BOOK.visited.isdisjoint(_SHARE):
-        return EVERYBODY
+def members_of(tables: Tables, beats: DataFrame, names: Mapping[tuple[str, str], str]) -> DataFrame:
+    """Members by `capture`, `group` and `member`: their sessions, and whether anything about them is suspicious; `beats`: what heartbeats
+    tell of them."""
     sessions = tables["share_requests"].transform(lives).transform(sessions_of, with_one_name(tables["flows"], names))
-    told = sessions.unionByName(others(tables)).transform(together)
-    suspect = F.collect_list(F.when(F.col("suspicious"), F.col("key")))
-    clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
-    rows = [*collected(told.groupBy("capture").agg(suspect, clean))]
-    return Screened([key for _, suspects, _ in rows for key in suspects], {capture: sessions for capture, _, sessions in rows})
-
-
-def bucket_key() -> Column:
-    """A number for what has to be judged together; where two of a capture have the same, both are suspicious or none."""
-    return F.xxhash64("capture", *BOOK.bucket)
-
-
-def odd() -> Column:
-    """Whether a row of `exchanges` has a code that rules name."""
-    codes = F.array(*map(F.lit, BOOK.weirds))
-    return _any_of(F.arrays_overlap(f"{kind}_weird", codes) for kind in ("request", "response"))
+    told = sessions.unionByName(others(tables)).unionByName(beats.select(*_told(**{name: F.col(name) for name in BEATS})))
+    return told.transform(together)
 
 
 def lives(requests: DataFrame) -> DataFrame:
@@ -100,8 +70,8 @@ def lives(requests: DataFrame) -> DataFrame:
         requests.where("epoch is not null")
         .withColumn("api_key", api_key)
         .transform(_with_fields, _ASKED)
-        .withColumns({**_keys(), "odd": _any_of(odd), "unanswered": unanswered})
-        .groupBy("flow_id", *_keys())
+        .withColumns({**keys(), "odd": any_of(odd), "unanswered": unanswered})
+        .groupBy("flow_id", *keys())
         .agg(
             F.max("odd").alias("odd"),
             F.count_if(previous.isNull()).alias("firsts"),
@@ -111,6 +81,7 @@ def lives(requests: DataFrame) -> DataFrame:
             F.count_if("unanswered").alias("unanswered"),
             F.max(F.when(F.col("unanswered"), epoch)).alias("waiting"),
             F.max(F.size("forgotten") > 0).alias("forgotten"),
+            F.max(F.when(epoch >= 0, F.col("packet"))).alias("latest"),
             F.max("repeats").alias("repeats"),
             F.max("acknowledges_new").alias("acknowledges_new"),
         )
@@ -127,7 +98,7 @@ def with_one_name(flows: DataFrame, names: Mapping[tuple[str, str], str]) -> Dat
 
 def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
     """Sessions, `suspicious` or not, and whether they were `open` when the capture ended."""
-    client_left = _any_of([F.col("half_closed_by") == "client", F.col("closed_by") == "client"])
+    client_left = any_of([F.col("half_closed_by") == "client", F.col("closed_by") == "client"])
     known = flows.select("capture", "flow_id", "broker", client_left.alias("client_left"))
     waits_longer = (F.col("waiting") < F.col("last")) | F.col("closed") | (F.col("unanswered") > 1)
     suspicious = (
@@ -137,58 +108,46 @@ def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
         *(F.expr(trigger.sql) for trigger in BOOK.triggers),
     )
     flags = ("odd", "opened", "closed", "forgotten", "repeats", "acknowledges_new", "client_left")
-    most = [F.max(name).alias(name) for name in (*flags, "last", "waiting")]
+    most = [F.max(name).alias(name) for name in (*flags, "last", "latest", "waiting")]
     summed = [F.sum(name).alias(name) for name in ("firsts", "unanswered")]
     return (
         lives.join(known, "flow_id")
-        .groupBy("capture", *_keys(), "broker")
+        .groupBy("capture", "group", "member", "broker")
         .agg(*most, *summed)
         .withColumn("elsewhere", F.col("firsts") > 1)
         .withColumn("acknowledges_alone", F.col("opened") & F.col("acknowledges_new"))
-        .select(*_told(sessions=F.lit(1), suspicious=_any_of(suspicious), open=~F.col("closed")))
+        .select(*_told(sessions=F.lit(1), suspicious=any_of(suspicious), open=~F.col("closed"), latest=F.col("latest")))
     )
 
 
 def others(tables: Tables) -> DataFrame:
-    """The same of members for other reasons: they left the group; a request of theirs could not be read, carries a code that rules name, or
-    breaks a rule by itself; or rules of a machine that has no screen look at it."""
-    exchanges, requests, heartbeats = tables["exchanges"], tables["share_requests"], tables["heartbeats"]
+    """The same of members for other reasons: a request of theirs carries a code that rules name, or breaks a rule by itself."""
     ruled = frozenset(api_key for rule in BOOK.of_exchanges for api_key in rule.apis if api_key not in _SHARE)
-    broken = F.col("api_key").isin(*BOOK.visited) | _broken(ruled, _ASKED_ANYWHERE)
-    left = heartbeats.where((F.col("group_type") == "share") & (F.col("member_epoch") == LEAVING))
-    asked = exchanges.where(F.col("api_key").isin(*ruled, *BOOK.visited)).transform(_with_fields, _ASKED_ANYWHERE)
-    suspicious = _told(suspicious=F.lit(True))
-    rows = (
-        asked.where(broken).withColumns(_keys()).select(*suspicious),
-        exchanges.where(odd() & F.col("api_key").isin(*APIS)).withColumns(_keys()).select(*suspicious),
-        requests.where("epoch is null").withColumns(_keys()).select(*suspicious),
-        left.withColumns(_keys()).select(*_told(left=F.lit(True))),
-    )
-    return reduce(lambda one, two: one.unionByName(two), rows)
+    exchanges = tables["exchanges"].where(F.col("api_key").isin(*APIS)).transform(_with_fields, _ASKED_ANYWHERE)
+    return exchanges.where(_broken(ruled, _ASKED_ANYWHERE) | odd()).withColumns(keys()).select(*_told(suspicious=F.lit(True)))
 
 
 def together(told: DataFrame) -> DataFrame:
-    """By key the number of sessions, and whether anything about any of them is suspicious, or a member left with one open."""
-    flags = [F.max(name).alias(name) for name in ("suspicious", "open", "left")]
-    suspicious = F.max(F.col("suspicious") | (F.col("open") & F.col("left"))).alias("suspicious")
-    members = told.groupBy("capture", *_keys()).agg(F.sum("sessions").alias("sessions"), *flags)
-    return members.groupBy("capture", "key").agg(F.sum("sessions").alias("sessions"), suspicious)
-
-
-def _keys() -> dict[str, Column]:
-    """Numbers for a member of a capture, and for what it is judged together with."""
-    return {"member": F.xxhash64("capture", "group_id", "member_id"), "key": bucket_key()}
+    """By member the number of sessions, and whether anything about any of them is suspicious: also that one was left open, or gone on with,
+    when the member left its group; or that it lists what was not assigned to it."""
+    most = [F.max(name).alias(name) for name in ("suspicious", "open", "latest", "assigned")]
+    least = [F.min(name).alias(name) for name in ("left", "least")]
+    odd = (
+        F.col("suspicious"),
+        F.col("open") & F.col("left").isNotNull(),
+        F.col("latest") > F.col("left"),
+        F.col("least") < F.col("assigned"),
+    )
+    members = told.groupBy("capture", "group", "member").agg(F.sum("sessions").alias("sessions"), *most, *least)
+    return members.withColumn("suspicious", any_of(odd))
 
 
 def _told(**told: Column) -> list[Column]:
-    """The columns of what is told of members: zero and false but for what is given."""
-    none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False), "left": F.lit(False)}
-    return [F.col("capture"), *map(F.col, _keys()), *(column.alias(name) for name, column in (none | told).items())]
-
-
-def _any_of(columns: Iterable[Column]) -> Column:
-    """Whether one of them is true."""
-    return reduce(or_, (F.coalesce(column, F.lit(False)) for column in columns), F.lit(False))
+    """The columns of what is told of members: zero, false and null but for what is given."""
+    nothing = F.lit(None).cast("bigint")
+    none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False)}
+    none |= dict.fromkeys(("latest", "left", "assigned", "least"), nothing)
+    return [F.col(name) for name in ("capture", "group", "member")] + [column.alias(name) for name, column in (none | told).items()]
 
 
 # -- rules of one exchange
@@ -202,7 +161,7 @@ def _with_fields(rows: DataFrame, asked: Mapping[str, str]) -> DataFrame:
 
 def _broken(apis: Collection[int], asked: Mapping[str, str]) -> Column:
     """Whether a request may break such a rule and its answer show it, as far as the columns tell that have fields of theirs."""
-    return _any_of(
+    return any_of(
         (F.col("api_key") == api_key) & _may_hold("asked", rule.broken_by, asked) & _may_hold("answered", rule.answer, _ANSWERED)
         for rule in BOOK.of_exchanges
         for api_key in rule.apis

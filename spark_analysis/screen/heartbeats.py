@@ -1,0 +1,75 @@
+"""What heartbeats tell of members of share groups, and which of them are not plain.
+
+Plain are those that are all accepted, on one connection and in time, each with the epoch that the one before was given; the first of them
+may join, the last may leave. Every heartbeat that joins or tells topics brings an assignment, and what is assigned is listed by the member
+before rules ask for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshark.analysis.members.members import SETTLED_NS
+from kshark.analysis.sessions.steps import LEAVING
+from spark_analysis.screen.keys import any_of, keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from spark_analysis.tables import Tables
+
+_JOINING: Final = 0
+_WHO: Final = ("capture", "group", "member")
+
+
+class Heartbeats(NamedTuple):
+    """`members`, by `capture`, `group` and `member`, some in several rows: of each whether its heartbeats are `suspicious`, the packet with
+    which it `left`, how often it was `assigned` partitions, and how often at `least` one that it lists. `groups`, by `group`: those of
+    members that did not list in time what was assigned to them."""
+
+    members: DataFrame
+    groups: DataFrame
+
+
+def heartbeats_of(tables: Tables) -> Heartbeats:
+    beats = tables["heartbeats"].where(F.col("group_type") == "share").withColumns(keys())
+    partitions = _partitions(beats, tables["share_requests"])
+    least = partitions.groupBy(*_WHO).agg(F.min(F.when(F.col("listed").isNotNull(), F.col("assigned"))).alias("least"))
+    members = beats.transform(_members).unionByName(least, allowMissingColumns=True)
+    late = F.coalesce(F.col("listed"), F.lit(1 << 62)) > F.col("since") + SETTLED_NS
+    return Heartbeats(members.withColumn("suspicious", F.coalesce("suspicious", F.lit(False))), partitions.where(late).select("group"))
+
+
+def _members(beats: DataFrame) -> DataFrame:
+    """Each heartbeat beside the one before."""
+    in_order = Window.partitionBy(*_WHO).orderBy("packet")
+    one = F.struct("flow_id", "ts_ns", "interval_ms", "member_epoch", "response_member_epoch")
+    epoch, before = F.col("member_epoch"), F.col("before")
+    late = (before.interval_ms > 0) & (F.col("ts_ns") - before.ts_ns > 2_000_000 * before.interval_ms.cast("bigint"))
+    odd = (
+        F.coalesce(F.col("error_code"), F.lit(-1)) != 0,
+        epoch.isNull() | (epoch < LEAVING),
+        (epoch >= 0) & (F.col("response_member_epoch") < epoch),
+        (epoch != LEAVING) & F.col("assignment").isNull() & ((epoch == _JOINING) | F.col("subscribed").isNotNull()),
+        before.isNotNull() & ((epoch == _JOINING) | (before.member_epoch == LEAVING)),
+        (epoch > 0) & (epoch != before.response_member_epoch),
+        (before.flow_id != F.col("flow_id")) | late,
+    )
+    told = beats.withColumn("before", F.lag(one).over(in_order)).groupBy(*_WHO)
+    return told.agg(
+        F.max(any_of(odd)).alias("suspicious"),
+        F.min(F.when(epoch == LEAVING, F.col("packet"))).alias("left"),
+        F.count_if(F.size("assignment") > 0).alias("assigned"),
+    )
+
+
+def _partitions(beats: DataFrame, requests: DataFrame) -> DataFrame:
+    """Of each member and partition when it was first `listed`, how often it was `assigned`, and `since` when."""
+    listing = requests.where("lists_new").withColumns(keys())
+    listed = listing.select(*_WHO, F.explode("partitions").alias("partition"), F.col("ts_ns").alias("listed"))
+    assigned = beats.select(*_WHO, F.explode("assignment").alias("partition"), F.col("ts_ns").alias("since"))
+    both = listed.unionByName(assigned, allowMissingColumns=True).groupBy(*_WHO, "partition")
+    return both.agg(F.min("listed").alias("listed"), F.count("since").alias("assigned"), F.min("since").alias("since"))

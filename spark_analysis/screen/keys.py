@@ -1,0 +1,31 @@
+"""Numbers for groups and members of captures, by which rows of all tables meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kshark.analysis.rules import BOOK
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def keys() -> dict[str, Column]:
+    """Where two of a capture have the same number, both are suspicious or none."""
+    return {"group": F.xxhash64("capture", "group_id"), "member": F.xxhash64("capture", "group_id", "member_id")}
+
+
+def any_of(columns: Iterable[Column]) -> Column:
+    """Whether one of them is true."""
+    return reduce(or_, (F.coalesce(column, F.lit(False)) for column in columns), F.lit(False))
+
+
+def odd() -> Column:
+    """Whether a row of `exchanges` has a code that rules name."""
+    codes = F.array(*map(F.lit, BOOK.weirds))
+    return any_of(F.arrays_overlap(f"{kind}_weird", codes) for kind in ("request", "response"))
