@@ -77,15 +77,18 @@ def _written(staging: Path, group: Group) -> Iterator[PartFile]:
     flows = OpenFile(staging, TABLES["flows"])
     flows.write([_flows(known, group)])
     yield flows.close()
-    exchanges, requests = (OpenFile(staging, TABLES[name]) for name in ("exchanges", "share_requests"))
+    tables = {
+        "exchanges": _exchanges, "share_requests": _share_requests, "acquired": _acquired, "acknowledgements": _acknowledgements
+    }  # fmt: skip
+    files = {name: OpenFile(staging, TABLES[name]) for name in tables}
     for begin in range(-1, group.requests, max(1, _TOGETHER // group.slots)):
         rounds = np.arange(begin, min(group.requests, begin + max(1, _TOGETHER // group.slots)))
-        for file, made in ((exchanges, _exchanges), (requests, _share_requests)):
+        for name, made in tables.items():
             rows = pa.Table.from_batches(made(known, group, rounds)).sort_by("packet").combine_chunks()
             if len(rows):
-                file.write(rows.to_batches(GROUP_ROWS))
-    yield exchanges.close()
-    yield requests.close()
+                files[name].write(rows.to_batches(GROUP_ROWS))
+    for file in files.values():
+        yield file.close()
 
 
 # -- what is repeated
@@ -101,6 +104,11 @@ class _Templates:
         handed_out = self.opening[0]["response_json"]
         self.fetching = _edited(_share(plain, 78, 2, 0), "response_json", lambda _: handed_out)
         self.closing = _share(plain, 79, -1, 0)
+        self.acquired, self.acknowledged = (
+            next(row for row in plain[table] if row["exchange"] == one[0]["exchange"] and row["flow_id"] == one[0]["flow_id"])
+            for table, one in (("acquired", self.opening), ("acknowledgements", self.acknowledging))
+        )
+        self.acknowledged["types"] = [1]
         pairs = zip(self.fetching, _share(refused, 78, 3, 123), strict=True)
         self.refused = tuple(one | {name: other[name] for name in ("error_code", "response_json") if name in other} for one, other in pairs)
         flow_id = self.opening[0]["flow_id"]
@@ -191,6 +199,16 @@ class _Steps:
         return pa.array(before, pa.int32(), mask=self.number == 0)
 
     @cached_property
+    def turn(self) -> Int64s:
+        """The same but for the refused one: whoever fetches with an even number acknowledges with the next."""
+        return self.number - ((self.refusal >= 0) & (self.number > self.refusal))
+
+    @cached_property
+    def first_offset(self) -> Int64s:
+        """Of what is handed out, or acknowledged."""
+        return self.turn // 2 * _RECORDS
+
+    @cached_property
     def packet(self) -> Int64s:
         """Of the request; the answer's is the next one."""
         return self.group.flows + 1 + 2 * self.place
@@ -208,7 +226,7 @@ def _kinds(known: _Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], 
     """The requests by what they are."""
     refused, opening, closing = steps.number == steps.refusal, steps.epoch == 0, steps.epoch == -1
     other = ~(refused | opening | closing)
-    odd = steps.number % 2 == 1
+    odd = steps.turn % 2 == 1
     for template, chosen in (
         (known.opening, opening),
         (known.acknowledging, other & odd),
@@ -259,6 +277,34 @@ def _share_requests(known: _Templates, group: Group, rounds: Int64s) -> list[pa.
         own["previous_epoch"] = steps.previous_epoch
         made.append(_batch("share_requests", row, _common(known, steps) | own))
     return made or [_batch("share_requests", known.opening[1], {}, 0)]
+
+
+def _acquired(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+    steps = _Steps.of(group, rounds[rounds >= 0])
+    return _ranges(
+        "acquired", known, known.acquired, steps[(steps.turn % 2 == 0) & (steps.epoch >= 0) & (steps.number != steps.refusal)], 1
+    )
+
+
+def _acknowledgements(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+    steps = _Steps.of(group, rounds[rounds >= 0])
+    return _ranges("acknowledgements", known, known.acknowledged, steps[(steps.turn % 2 == 1) & (steps.epoch > 0)], 0)
+
+
+def _ranges(table: str, known: _Templates, row: Row, steps: _Steps, behind: int) -> list[pa.RecordBatch]:
+    """Rows with the member's partition and offsets; their packet comes so far behind the request's."""
+    first, ts_ns = steps.first_offset, _times(steps.packet + behind)
+    own = {
+        "packet": pa.array(steps.packet + behind),
+        "ts": pa.array(ts_ns // 1000, pa.timestamp("us", "UTC")),
+        "ts_ns": pa.array(ts_ns),
+        "group_id": steps.groups,
+        "member_id": steps.ids,
+        "partition": pa.array(steps.member, pa.int32()),
+        "first_offset": pa.array(first),
+        "last_offset": pa.array(first + _RECORDS - 1),
+    }
+    return [_batch(table, row, _common(known, steps) | own)]
 
 
 def _flows(known: _Templates, group: Group) -> pa.RecordBatch:
@@ -333,7 +379,7 @@ def _asked(row: Row, steps: _Steps) -> pa.Array:
 
 def _told(body: str, steps: _Steps) -> pa.Array | str:
     """The body with sizes, a partition and offsets of its own: what a fetch acquires, the request behind it acknowledges."""
-    first = steps.number // 2 * _RECORDS
+    first = steps.first_offset
     last = first + _RECORDS - 1
     numbers = {"size": _mixed(steps.packet) % 60_000, "partition_index": steps.member, "first_offset": first, "last_offset": last}
     numbers |= {"[[": first, ",": last}  # of a span, which has no names
