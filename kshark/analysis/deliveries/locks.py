@@ -1,29 +1,87 @@
-"""The locks of a share partition's acquired records, by the time at which they are out at the latest."""
+"""The locks of a share partition's acquired records, by the time at which they are out at the latest; and those of a whole group.
+
+Members times partitions are many, and each member has locks in a few of them: when its session ends, only those are looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, May
 from kshark.analysis.machines.in_flight import ACQUIRED
+from kshark.analysis.sessions.steps import Partition
 
 #: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
 _STALE: Final = 64
 _NEVER: Final = 1 << 63
 
 
+class GroupLocks:
+    """Of all share partitions of a group: who may have locks in which, and which have one that may be out."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        #: By member its partitions, each with its number in the order in which they came to be known.
+        self._of: dict[str | None, dict[Partition, int]] = {}
+        #: A heap: when a partition's first lock is out, or earlier, as far as it was told.
+        self._due: list[tuple[int, int, Locks]] = []
+
+    def number(self) -> int:
+        """For one more partition."""
+        self._count += 1
+        return self._count
+
+    def concern(self, member_id: str | None, now_ns: int) -> list[Partition]:
+        """The partitions in which the member may have any, or one of anybody's is out by that time; in the order of their numbers."""
+        found = {**self._of.get(member_id, {}), **self._out(now_ns)}
+        return sorted(found, key=found.__getitem__)
+
+    def _out(self, now_ns: int) -> dict[Partition, int]:
+        due, found, told = self._due, {}, []
+        while due and due[0][0] < now_ns:
+            first_ns, number, locks = heappop(due)
+            if first_ns == locks.told_ns:
+                told.append(locks)
+                if locks.first_ns < now_ns:
+                    found[locks.partition] = number
+        for locks in told:
+            self.tell(locks)
+        return found
+
+    def tell(self, locks: Locks) -> None:
+        """When the first of a partition's locks is out."""
+        locks.told_ns = locks.first_ns
+        if locks.first_ns < _NEVER:
+            heappush(self._due, (locks.first_ns, locks.number, locks))
+
+    def join(self, member_id: str | None, locks: Locks) -> None:
+        """The member may have some there."""
+        self._of.setdefault(member_id, {})[locks.partition] = locks.number
+
+    def leave(self, members: Iterable[str | None], locks: Locks) -> None:
+        """They have none there any more."""
+        for member_id in members:
+            held = self._of[member_id]
+            del held[locks.partition]
+            if not held:
+                del self._of[member_id]
+
+
 class Locks:
     """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until many are of no use any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition: Partition, group: GroupLocks) -> None:
+        self.partition = partition
+        self.number = group.number()
+        self._group = group
         #: A heap; its entries are told apart by a number.
         self._entries: list[tuple[int, int, int, int, Hold]] = []
         self._number = 0
-        #: When the first of them is out: asked of every request, without a call.
-        self.first_ns = _NEVER
+        #: When the first of them is out: asked of every request, without a call; and what the group was told of that, if not less.
+        self.first_ns = self.told_ns = _NEVER
         #: Whose they are, and of some that are gone whose they were.
         self._members: set[str | None] = set()
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
@@ -33,14 +91,19 @@ class Locks:
         """`records` are those of the partition: who of them is still acquired."""
         self._number += 1
         heappush(self._entries, (hold.late_ns, self._number, first, last, hold))
-        self._members.add(hold.step.member_id)
+        member_id = hold.step.member_id
+        if member_id not in self._members:
+            self._members.add(member_id)
+            self._group.join(member_id, self)
         if len(self._entries) > 2 * len(records) + _STALE:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
             self._entries = [entry for entry in self._entries if id(entry[4]) in live]
             heapify(self._entries)
         self.first_ns = self._entries[0][0] if self._entries else _NEVER
+        if self.first_ns < self.told_ns:
+            self._group.tell(self)
         if len(self._members) > 2 * len(self._entries) + _STALE:
-            self._members = {entry[4].step.member_id for entry in self._entries}
+            self._forget(self._members - {entry[4].step.member_id for entry in self._entries})
 
     def out(self, now_ns: int) -> Iterator[tuple[int, int, Hold]]:
         """First and last offset, and the acquisition, of each that is out for certain by that time."""
@@ -49,16 +112,18 @@ class Locks:
             self.first_ns = self._entries[0][0] if self._entries else _NEVER
             yield first, last, hold
 
-    def concern(self, member_id: str | None, now_ns: int) -> bool:
-        """Whether the member may have any, or one of anybody's is out by that time."""
-        return member_id in self._members or self.first_ns < now_ns
-
     def of(self, member_id: str | None) -> list[tuple[int, int]]:
         """First and last offsets, in their order, of those that the member has, or had."""
+        if member_id not in self._members:
+            return []
         return sorted({(first, last) for _, _, first, last, hold in self._entries if hold.step.member_id == member_id})
 
     def clear(self) -> None:
         self.forgotten_ns = max((entry[0] for entry in self._entries), default=self.forgotten_ns)
         self._entries.clear()
         self.first_ns = _NEVER
-        self._members.clear()
+        self._forget(self._members)
+
+    def _forget(self, members: set[str | None]) -> None:
+        self._group.leave(members, self)
+        self._members = self._members - members

@@ -17,7 +17,7 @@ from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
-from kshark.analysis.deliveries.locks import Locks
+from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
@@ -67,7 +67,9 @@ class SharePartition:
     which all is done (None: not known), `end` the next offset to acquire, `highest` the highest delivery count seen.
     """
 
-    def __init__(self, step: Step, partition: Partition, leader: Broker, tell: Callable[[Change], object] | None = None) -> None:
+    def __init__(
+        self, step: Step, partition: Partition, leader: Broker, group: GroupLocks, tell: Callable[[Change], object] | None = None
+    ) -> None:
         self.group_id = step.group_id
         self.partition = partition
         self.leader = leader
@@ -102,7 +104,7 @@ class SharePartition:
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
         self._is_fresh, self._begun_at = False, 0
         self._tell = tell
-        self.locks: Final = Locks()
+        self.locks: Final = Locks(partition, group)
 
     def meets(self, step: Step, broker: Broker) -> None:
         """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""

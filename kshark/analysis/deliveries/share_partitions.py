@@ -6,7 +6,7 @@ the answer that hands them out. Who acquires in between is told apart by the pac
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +17,7 @@ from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.fast_path import is_plain
 from kshark.analysis.deliveries.given_up import given_up
 from kshark.analysis.deliveries.lacking import lacking
+from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed, Misdirected, Persisted, Unserved
@@ -75,6 +76,7 @@ class Deliveries:
         self._looks_at_all = exact or covering is not None
         self._partitions: OrderedDict[_Key, SharePartition] = OrderedDict()
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
+        self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
         #: Fetches of each group at each broker that may have acquired records and handed out none.
         self._stranded: dict[tuple[str | None, Broker], deque[Step]] = {}
         self._wide = WidePartitions()
@@ -164,14 +166,12 @@ class Deliveries:
         held: Container[Partition] | None,
         by: Step | None,
     ) -> None:
-        """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows.
-
-        Members times partitions are many: whether it can matter is asked first.
-        """
+        """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows."""
         (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
         uncounted = all_say(session.releases, "release_uncounts")
-        for one in self._groups.get(group_id, {}).values():
-            if one.leader is broker and one.locks.concern(member_id, time_ns):
+        for partition in self._locks[group_id].concern(member_id, time_ns) if group_id in self._locks else ():
+            one = self._groups[group_id][partition]
+            if one.leader is broker:
                 certain = held is not None and one.partition in held
                 one.let_go(member_id, packet, time_ns, certain=certain, uncounted=uncounted, by=by)
 
@@ -351,7 +351,7 @@ class Deliveries:
         assert broker is not None
         found = self._partitions.get(key)
         if found is None:
-            found = self._partitions[key] = SharePartition(step, partition, broker, self._tell)
+            found = self._partitions[key] = SharePartition(step, partition, broker, self._locks[step.group_id], self._tell)
             self._groups.setdefault(step.group_id, {})[partition] = found
             self._begin(found)
             if len(self._partitions) > limits.SHARE_PARTITIONS:
@@ -364,9 +364,9 @@ class Deliveries:
 
     def _forget(self, group_id: str | None, partition: Partition) -> None:
         of_group = self._groups[group_id]
-        del of_group[partition]
+        of_group.pop(partition).locks.clear()
         if not of_group:
-            del self._groups[group_id]
+            del self._groups[group_id], self._locks[group_id]
         self._wide.drop(group_id, partition)
 
     def _led(self, group_id: str | None, broker: Broker) -> list[SharePartition]:

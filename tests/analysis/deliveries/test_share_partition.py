@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.records_in_flight import Run, Stored, runs_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
@@ -21,7 +22,8 @@ class Told:
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self.partition = SharePartition(step(0), ONE, LEADER, self.changes.append)
+        self.group = GroupLocks()
+        self.partition = SharePartition(step(0), ONE, LEADER, self.group, self.changes.append)
 
     def acquires(self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000) -> Step:
         fetch = step(1, packet, on=connection(broker=LEADER), member=member)
@@ -259,7 +261,10 @@ def test_what_is_done_with_is_forgotten_first() -> None:
 def test_who_never_held_records_has_nothing_to_let_go_of() -> None:
     told = Told()
     told.acquires(10, 0, 9)
-    locks = told.partition.locks
-    assert locks.concern("a", 0)
-    assert not locks.concern("b", 20 * MS)
-    assert locks.concern("b", 10_000 * MS)
+    assert told.group.concern("a", 0) == [ONE]
+    assert told.group.concern("b", 20 * MS) == []
+    assert told.group.concern("b", 10_000 * MS) == told.group.concern("b", 10_000 * MS) == [ONE]
+    told.partition.time(100, 10_000 * MS)
+    assert told.group.concern("b", 20_000 * MS) == []
+    told.partition.lose_sight(200, "gap")
+    assert told.group.concern("a", 20_000 * MS) == []
