@@ -13,6 +13,8 @@ from kshark.output.units import clock, counted, duration, number, safe
 if TYPE_CHECKING:
     from kshark.report.produced import Produced
 
+#: Group, topic id and partition.
+_Place = tuple[str | None, str, int]
 #: Events and states that stand out.
 _STYLES: Final = {
     "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN, "lock_timeout": ERROR,
@@ -51,9 +53,9 @@ _HOLDERS: Final = (
 
 def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset: int | None = None) -> Iterator[Line]:
     """A row for each change, then how many there were; of one `offset` that record's own."""
-    names = _names(deliveries)
+    names, places = _names(deliveries), _places(deliveries)
     if deliveries:
-        yield from table(_CHANGES, [_change(one, names, offset) for one in deliveries], width)
+        yield from table(_CHANGES, [_change(one, names, places, offset) for one in deliveries], width)
         yield []
     elif offset is not None:
         yield [(f"offset {offset}: nobody was handed it, as far as the capture tells", PLAIN)]
@@ -69,11 +71,11 @@ def moment_line(now_ns: int, *, at_end: bool) -> Line:
 
 def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], width: int | None) -> Iterator[Line]:
     """A table for each share partition."""
-    names = _names(holders)
+    names, places = _names(holders), _places(states)
     for state in states:
         start, end = _number(state.start_offset), _number(state.end_offset)
         yield []
-        yield [(of(state), VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
+        yield [(places[_key(state)], VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
         if state.ranges:
             yield from table(_RANGES, [_state(one, names) for one in state.ranges], width, indent=2)
     if not states:
@@ -85,8 +87,8 @@ def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> I
     if not holders:
         yield [("nobody holds a record, as far as the capture tells", PLAIN)]
         return
-    names = _names(holders)
-    yield from table(_HOLDERS, [_holder(one, names, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
+    names, places = _names(holders), _places(holders)
+    yield from table(_HOLDERS, [_holder(one, names, places, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
 
 
 def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
@@ -122,13 +124,13 @@ def _by(member_id: str | None, names: dict[str | None, str]) -> str:
     return "" if member_id is None else names.get(member_id, safe(member_id))
 
 
-def _change(one: Delivery, names: dict[str | None, str], offset: int | None) -> list[Cell]:
+def _change(one: Delivery, names: dict[str | None, str], places: dict[_Place, str], offset: int | None) -> list[Cell]:
     by = _by(one.member_id, names)
     ranges = [its for its in one.ranges if offset is None or its.first_offset <= offset <= its.last_offset]
     return [
         str(one.packet),
         clock(one.time_ns, 3),
-        of(one),
+        places[_key(one)],
         [_styled(one.event)],
         by,
         _offsets(one.offsets) if offset is None else str(offset),
@@ -155,11 +157,11 @@ def _state(one: InFlightRange, names: dict[str | None, str]) -> list[Cell]:
     ]
 
 
-def _holder(one: Holder, names: dict[str | None, str], now_ns: int) -> list[Cell]:
+def _holder(one: Holder, names: dict[str | None, str], places: dict[_Place, str], now_ns: int) -> list[Cell]:
     left = one.until_ns - now_ns
     lock: Span = (f"{duration(left)} left", PLAIN) if left > 0 else ("out", ERROR)
     return [
-        of(one),
+        places[_key(one)],
         names.get(one.member_id, safe(one.member_id or "null")),
         one.client,
         number(one.records),
@@ -169,6 +171,19 @@ def _holder(one: Holder, names: dict[str | None, str], now_ns: int) -> list[Cell
         [lock],
         [("waits for it", WARN) if one.blocks_start else ("", PLAIN)],
     ]
+
+
+def _key(one: Delivery | InFlightState | Holder) -> _Place:
+    return one.group_id, one.topic_id, one.partition
+
+
+def _places(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_Place, str]:
+    """Whose records, for a person; topics of one name (made anew, or of two clusters) are told apart by their ids."""
+    ids: dict[str, set[_Place]] = {}
+    of_key = {_key(one): of(one) for one in listed}
+    for key, place in of_key.items():
+        ids.setdefault(place, set()).add(key)
+    return {key: place if len(ids[place]) == 1 else f"{place} {safe(key[1])[:8]}…" for key, place in of_key.items()}
 
 
 def of(one: Delivery | InFlightState | Holder) -> str:

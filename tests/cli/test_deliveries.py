@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.cli.command import Run
+from tests.cli.incident import written
+from tests.conversation import TOPIC, Conversation
 from tests.shared import CAPTURES, shared
 
 MESSY: Final = CAPTURES / "seed-messy.pcap"
@@ -144,6 +147,22 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
 @pytest.mark.parametrize("words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")])
 def test_what_there_is_is_said_where_nothing_is_found(kshark: Run, words: tuple[str, ...]) -> None:
     assert kshark("deliveries", MESSY, *words).err == "kshark: nothing of what was asked for; there are records of G1 · messy[0]\n"
+
+
+def test_topics_of_one_name_are_told_apart(kshark: Run, tmp_path: Path) -> None:
+    """Deleted and made anew, or of two clusters."""
+    talk, ids = Conversation(), (TOPIC, "5LAc5cvmTxGiXZ9i-6xc0A")
+    member = talk.member("a")
+    for epoch, topic_id in enumerate(ids):
+        topic = {"name": "t", "topic_id": topic_id}
+        member.connection.ask(3, "Metadata", 12, {"topics": None}).answered(None, topics=[topic])
+        given = {"partition_index": 0, "acquired_records": [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}]}
+        member.share_fetch(epoch, [0], topic=topic_id).answered(responses=[{"topic_id": topic_id, "partitions": [given]}])
+    capture = written(tmp_path, talk.wire.packets)
+    both = [f"g · t[0] {topic_id[:8]}…" for topic_id in ids]
+    for words in ((), ("--holders",), ("--at", "99")):
+        out = kshark("deliveries", capture, *words).out
+        assert [out.count(place) for place in both] == [1, 1]
 
 
 def test_who_holds_what(kshark: Run) -> None:
