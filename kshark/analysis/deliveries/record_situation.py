@@ -26,9 +26,9 @@ _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 class Acknowledging:
     """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
 
-    `error` is what the answer says of it, None where it says nothing. `is_all_seen`: the member joined its group in the capture, and
-    nothing of what it did since is missing; what it was not seen to acquire, it has not. `rate`: how the member acknowledged the topic's
-    records last, where it did not accept all. `stored`: by which exchange the partition's leader read or stored its state last.
+    `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member joined its group,
+    where nothing of what it did since is missing: what it was not seen to be handed, it was not. `rate`: how the member acknowledged the
+    topic's records last, where it did not accept all. `stored`: by which exchange the partition's leader read or stored its state last.
     """
 
     step: Step
@@ -36,7 +36,7 @@ class Acknowledging:
     batches: Sequence[Batch]
     runs: Sequence[Run]
     pieces: Sequence[Piece]
-    is_all_seen: bool = False
+    seen_since: int | None = None
     error: int | None = None
     rate: Rate | None = None
     stored: StateStep | None = None
@@ -49,6 +49,22 @@ class Acknowledging:
     def extent(self) -> tuple[int, int]:
         """The lowest offset and the highest."""
         return min(batch.first for batch in self.batches), max(batch.last for batch in self.batches)
+
+    @property
+    def session(self) -> SessionState | None:
+        """The member's with the broker."""
+        found: SessionState | None = self.step.connection.state_of(self.step.group_id, self.step.member_id)
+        return found
+
+    @property
+    def is_all_seen(self) -> bool:
+        """Whether it is known besides what became of all that the member was handed, in its first session: before another one it may have
+        had some on a connection that the capture lacks.
+        """
+        partition, since, session = self.share_partition, self.seen_since, self.session
+        if since is None or session is None or session.unbroken is not session.begun:
+            return False
+        return partition.doubt[0] <= since and partition.forgotten < self.extent[0]
 
     @property
     def fault(self) -> tuple[Fault, Batch] | None:

@@ -270,7 +270,11 @@ class SharePartition:
 
     def begin(self, start: int, stored: Iterable[Stored]) -> None:
         """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first record it acquires."""
+        earlier = self.records
         self._begin_anew("read")
+        for piece in earlier.over(0, start - 1):
+            if _is_done(piece.value):  # and stays so, for acknowledgements that come twice
+                self.records.put(*piece)
         self._is_fresh, self._begun_at = start < 0, 0
         self.start = self.end = None if start < 0 else start
         for one in stored:

@@ -23,6 +23,7 @@ from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed, Misdirected, Persisted, Unserved
 from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Stored, runs_of, stored_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
+from kshark.analysis.deliveries.sight import seen_since
 from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
 from kshark.analysis.machines.in_flight import AVAILABLE, USUAL_LIMIT
@@ -221,7 +222,7 @@ class Deliveries:
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             asked.error = answer.acknowledged.get(partition.partition)
             if asked.error in EXPLAINED:
-                asked.is_all_seen = partition.forgotten < asked.extent[0] and _is_all_seen(step, session, partition)
+                asked.seen_since = seen_since(step, session)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
             self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
@@ -388,12 +389,3 @@ def _is_due(number: int, pieces: Sequence[Piece]) -> bool:
 def _is_alone(session: SessionState, connection: Connection) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none (4.2)."""
     return all(user.state is session for user in connection.users)
-
-
-def _is_all_seen(step: Step, session: SessionState, partition: SharePartition) -> bool:
-    """Whether the capture holds all that the member has done with the broker, which knows what became of it."""
-    join = session.member.join
-    if join is None or max(partition.doubt[0], session.unread) > join.packet:
-        return False
-    hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
-    return session.broker.missing_between(hosts, join.packet, step.end) is None

@@ -56,6 +56,8 @@ class Member:
     #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
     epoch: int | None = None
     confirmed: int = 0
+    #: It was in the group before it asked to join: by which heartbeats it came to be out, and what it had by then, may be missing.
+    joined_again: bool = False
     #: Brokers with which it had share sessions.
     brokers: list[Broker] = field(default_factory=list)
 
@@ -105,6 +107,7 @@ class Member:
         elif sent != INITIAL or answer is None:
             self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None)
         if answer is not None:
+            self.joined_again = self.joined_again or (sent == INITIAL and self.epoch is not None)
             self.epoch = given
             if partitions is not None:
                 self._learn(answer, partitions)
@@ -125,7 +128,7 @@ class Member:
     def never_had(self, partition: Partition) -> bool:
         """Whether all that it was told since its join is known, and the partition in none of it."""
         told = self.assignments
-        complete = self.join is not None and len(told) < _ASSIGNMENTS
+        complete = self.join is not None and not self.joined_again and len(told) < _ASSIGNMENTS
         return complete and all(one.partitions is not None and partition not in one.partitions for one in told)
 
 

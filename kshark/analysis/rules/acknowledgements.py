@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
+from kshark.analysis.rules.refusals import acknowledged, refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import RENEWS, TAKEN
 from kshark.analysis.sessions.steps import Step
@@ -19,6 +20,8 @@ _INVALID_RECORD_STATE: Final = 121
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 #: Behind these a record is done with by its member's own word.
 _DONE: Final = frozenset({"accepted", "rejected", "gap"})
+#: And behind these it has given it back: to others, or, at its last delivery, for good.
+_GIVEN_BACK: Final = frozenset({"released", "session_released"})
 _NOT_LEADER: Final = frozenset({3, 6, 74})
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
@@ -54,12 +57,11 @@ def beyond_the_end(now: Acknowledging) -> Argument | None:
 
 
 def _past_the_end(now: Acknowledging) -> Argument:
-    """A leader that has begun anew does not know of all that it or another one handed out before; it may be seen from that alone."""
-    begun, why = now.share_partition.doubt
+    """A leader that has begun anew does not know of all that it or another one handed out before; of this nobody was handed any."""
     if now.extent[1] <= now.share_partition.reached:
         because: str | None = "leader_moved"
     else:
-        because = why if begun and why != "leader_moved" else None
+        because = None if now.seen_since is not None else now.share_partition.doubt[1]
     return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent, because=because)
 
 
@@ -109,10 +111,13 @@ def not_acquired(now: Acknowledging) -> Argument | None:
     if now.error != _INVALID_RECORD_STATE:
         return None
     for piece in now.pieces:
-        (record, *more), given = piece.value, piece.value[0].by
-        if not more and record.stage is AVAILABLE and given is not None and given.member_id == now.step.member_id:
+        record, given = piece.value[0], piece.value[0].by
+        if record.how not in _GIVEN_BACK or given is None or any(one.by is not given for one in piece.value):
+            continue
+        if given.member_id == now.step.member_id and given.end < now.step.packet:
             text = f"{given.here} had {record.how} {told(piece.first, piece.last)} ({given.packets})"
-            return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,))
+            because = None if _goes_on(now, given) else "hidden_traffic"
+            return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,), because=because)
     if now.missing and now.is_all_seen:
         first, last = now.missing[0]
         return refusal(now, f"the member was handed {told(first, last)} by no answer", "not_acquired", (first, last))
@@ -123,10 +128,11 @@ def not_acquired(now: Acknowledging) -> Argument | None:
 
 
 def nothing_acquired(now: Acknowledging) -> Argument | None:
-    """The broker knows nothing of the group in this partition. Kafka: SharePartitionManager.acknowledge."""
-    if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here:
+    """The broker knows nothing of the group in this partition; another one may have led it. Kafka: SharePartitionManager.acknowledge."""
+    if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here or not now.is_all_seen:
         return None
-    if not now.is_all_seen:
+    session = now.session
+    if session is None or not (session.broker.is_alone or session.member.never_had(now.partition)):
         return None
     return refusal(now, "the member was handed no records of this partition", "nothing_acquired", now.extent)
 
@@ -152,7 +158,7 @@ def no_result(now: Acknowledging) -> Argument | None:
     """The answer says nothing of a partition that was acknowledged."""
     if now.error is not None or not now.runs or now.step.answer is None:
         return None
-    text = f"{now.step.here} acknowledges {_of(now)}; its answer says nothing of partition {now.partition[1]} ({now.step.packets})"
+    text = f"{now.step.here} acknowledges {acknowledged(now)}; its answer says nothing of partition {now.partition[1]} ({now.step.packets})"
     return Argument(text, (now.step,), EXCHANGE, partition=now.partition, offsets=now.extent)
 
 
@@ -161,49 +167,7 @@ def accepted_twice(now: Acknowledging) -> Argument | None:
     return twice(now) if now.error == 0 else None
 
 
-# -- words
-
-
-def refusal(
-    now: Acknowledging,
-    text: str,
-    cause: str,
-    offsets: tuple[int, int],
-    before: tuple[Step, ...] = (),
-    *,
-    needs: Needs = EXCHANGE,
-    noted: bool = False,
-    because: str | None = None,
-) -> Argument:
-    """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first and the last."""
-    step = now.step
-    answered = f" and was answered with error {now.error}" if now.error else ""
-    said = f"{step.here} acknowledges {_of(now)}{answered} ({step.packets}): {text}"
-    return Argument(said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets)
-
-
-def _of(now: Acknowledging) -> str:
-    first, last = now.extent
-    return f"{told(first, last)} of partition {now.partition[1]}"
-
-
-def told(first: int, last: int) -> str:
-    """Offsets in words."""
-    return f"offset {first}" if first == last else f"offsets {first} to {last}"
-
-
-def told_all(pieces: Iterable[Piece]) -> str:
-    """`offsets 2 to 5, 7`: neighbours together, and not too many of them one by one."""
-    ranges: list[tuple[int, int]] = []
-    for first, last, _ in pieces:
-        if ranges and ranges[-1][1] == first - 1:
-            first, _ = ranges.pop()
-        ranges.append((first, last))
-    if len(ranges) == 1:
-        return told(*ranges[0])
-    named = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_NAMED])
-    rest = sum(last - first + 1 for first, last in ranges[_NAMED:])
-    return f"offsets {named} and {rest} more" if rest else f"offsets {named}"
+# -- what is known
 
 
 def _holds(piece: Piece) -> tuple[Step, ...]:
@@ -233,6 +197,12 @@ def _mine(record: Record, step: Step) -> Iterator[Hold]:
         if hold.is_of(step):
             yield hold
         hold = hold.before
+
+
+def _goes_on(now: Acknowledging, before: Step) -> bool:
+    """Whether the member's session went on since an exchange before: no request of it that may have fetched records is missing."""
+    unbroken = None if now.session is None else now.session.unbroken
+    return unbroken is not None and unbroken.packet <= before.packet
 
 
 def _late(now: Acknowledging) -> Piece | None:

@@ -7,8 +7,8 @@ from typing import Final, get_args
 from kshark.analysis.argument import Argument
 from kshark.analysis.deliveries.record_situation import Acknowledging, Fault
 from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.rules.acknowledgements import refusal, told
 from kshark.analysis.rules.causes import CAUSES
+from kshark.analysis.rules.refusals import refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import ALWAYS, RENEWS, Trigger
 

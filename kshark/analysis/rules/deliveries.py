@@ -12,7 +12,7 @@ from kshark.analysis.deliveries.record_situation import Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
-from kshark.analysis.rules.acknowledgements import told
+from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import LIMITED
 from kshark.analysis.sessions.session_state import Unbroken

@@ -11,7 +11,7 @@ from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Hold, Run, runs_of
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE
-from kshark.analysis.rules.acknowledgements import told
+from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import TAKEN
 from kshark.analysis.sessions.session_state import Unbroken
@@ -70,7 +70,7 @@ def _argument(now: Acknowledging, hold: Hold, run: Run, there: str) -> Argument 
     """What holds as long as the session is known to have gone on: then no later answer has handed the same offsets out."""
     step, by, (first, last, kind) = now.step, hold.step, run
     session = by.connection.state_of(by.group_id, by.member_id)
-    if session is None or by.packet <= now.share_partition.shaken:
+    if session is None:
         return None
     text = (
         f"{step.here} {_DOES[kind]} {told(first, last)} of partition {now.partition[1]} ({step.packets}); {by.here}, which hands "

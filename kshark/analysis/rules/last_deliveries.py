@@ -10,7 +10,7 @@ from kshark.analysis.deliveries.record_situation import Acquiring
 from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import LEAST_LIMIT
-from kshark.analysis.rules.acknowledgements import told, told_all
+from kshark.analysis.rules.refusals import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.releases import Release

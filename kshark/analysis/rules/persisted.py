@@ -16,7 +16,7 @@ from kshark.analysis.deliveries.record_situation import Persisted
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
-from kshark.analysis.rules.acknowledgements import told
+from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
 from kshark.analysis.sessions.session_state import Unbroken

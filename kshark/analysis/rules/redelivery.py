@@ -13,8 +13,8 @@ from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
-from kshark.analysis.rules.acknowledgements import refusal, told, told_all
 from kshark.analysis.rules.persisted import refused_and_stored
+from kshark.analysis.rules.refusals import refusal, told, told_all
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import UNTOLD
 from kshark.analysis.sessions.session_state import Unbroken

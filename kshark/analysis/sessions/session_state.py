@@ -125,7 +125,8 @@ class SessionState:
     doubt: str = "beginning_not_seen"
     #: The exchange since which the states are known.
     anchor: Step | None = None
-    #: The first of the requests that went on without a jump: of those since none is missing.
+    #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
+    begun: Step | None = None
     unbroken: Step | None = None
     #: The last exchange that showed the session to exist, and the last ones that it counted.
     alive: Step | None = None
@@ -204,6 +205,7 @@ class SessionState:
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on the possible states is already known, into the past."""
         self._stray(step)
+        self.begun = self.begun or step
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
             self.unanswered = None

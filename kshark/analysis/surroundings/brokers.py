@@ -56,6 +56,8 @@ class Broker:
     #: Cluster id and node id, once Metadata told them; the number of its cluster (kshark.clusters).
     node: tuple[str, int] | None = None
     cluster: int = 0
+    #: Metadata named no other broker in its cluster.
+    is_alone: bool = False
     releases: frozenset[Release] = ANY_RELEASE
     #: The releases that fit what was offered last at each of its addresses.
     offered: dict[str, frozenset[Release]] = field(default_factory=dict)
@@ -174,7 +176,9 @@ class Brokers:
                     continue
                 address = endpoint(node.host, node.port)
                 self._belongs(address, cluster)
-                pair = self._name(self.at(address), (cluster, node.node_id))
+                broker = self.at(address)
+                broker.is_alone = len(nodes) == 1
+                pair = self._name(broker, (cluster, node.node_id))
                 if pair is not None:
                     joined.append(pair)
         return joined
