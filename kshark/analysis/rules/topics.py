@@ -7,7 +7,7 @@ from typing import Final
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.deliveries.record_situation import Acknowledging, Unserved
 from kshark.analysis.machines import IN_FLIGHT, SESSION
-from kshark.analysis.rules.acknowledgements import refusal
+from kshark.analysis.rules.refusals import refusal
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import FAILED_LATER, INITIAL, SUBSEQUENT
@@ -23,8 +23,9 @@ def topic_unknown(now: Acknowledging) -> Argument | None:
     if now.error != _UNKNOWN_TOPIC_ID:
         return None
     text = f"the broker knows no topic with the id {now.partition[0]}"
-    because = None if now.is_all_seen else now.share_partition.doubt[1]
-    return refusal(now, text, "unknown_topic", now.extent, noted=now.share_partition.acquired_here, because=because)
+    because = None if now.seen_since is not None else now.share_partition.doubt[1]
+    acquired = now.share_partition.acquired_here or now.share_partition.reached >= 0
+    return refusal(now, text, "unknown_topic", now.extent, noted=acquired, because=because)
 
 
 def fetched_topic_unknown(now: Situation) -> Argument | None:
