@@ -1,4 +1,4 @@
-"""The screen against the whole machine, on conversations of every kind: it never lets a member pass who has a finding."""
+"""The check of tables, of which a screen leaves out most, against one process: on conversations of every kind."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kshark.analysis import Audit, Observed, in_packet_order
-from kshark.analysis.machines import SESSION
-from kshark.analysis.rules import BOOK, RULES, RuleBook
-from kshark.analysis.rules.triggers import ASSIGNED, DEPARTED
+from kshark.analysis.deliveries.window import USUAL
+from kshark.analysis.rules import BOOK
 from kshark.model import RST, SYN, Event, Finding, Weird
 from kshark.pipeline import JUDGED
 from kshark.tables import TABLES, Rows
 from tests.analysis.surroundings.test_brokers import metadata
+from tests.analysis.talks import handed
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
 from tests.packets import Tcp
 from tests.shared import CAPTURES
 from tests.shares import as_one, capture_of
+from tests.spark import working
 
 if TYPE_CHECKING:
     from spark_analysis.tables import Tables
@@ -139,43 +140,23 @@ def tables_of(spark: Any, talks: dict[str, list[Event]]) -> Tables:
     return {name: spark.createDataFrame(pa.Table.from_batches([nothing[name], *batches[name]], schemas[name])).cache() for name in READ}
 
 
-#: What the screen can tell by columns: rules of sessions, and of one exchange. Where a rule's machine has no screen, or its trigger is a
-#: member's, nobody passes.
-SESSIONS = RuleBook(
-    [
-        rule
-        for rule in RULES
-        if rule.machine in (SESSION, None)
-        and all(check.machine is None and check.trigger not in (ASSIGNED, DEPARTED) for check in rule.checks)
-    ]
-)
+def test_who_passes_unseen_has_no_finding(spark: Any) -> None:
+    """Of groups at work half are plain, or more; and what is found is found all the same."""
+    from spark_analysis.check import check
+    from spark_analysis.screen import screened
 
-
-@pytest.mark.parametrize(("first", "bucket", "passing"), [(0, SESSIONS.bucket, 8), (1000, SESSIONS.bucket, 8), (0, ("group_id",), 40)])
-def test_whoever_has_a_finding_is_suspicious(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, first: int, bucket: tuple[str, ...], passing: int
-) -> None:
-    """One in so many passes; where rules may look at whole groups, only with all others of its group."""
-    from spark_analysis import screen
-
-    monkeypatch.setattr(screen, "BOOK", SESSIONS)
-    monkeypatch.setattr(RuleBook, "bucket", bucket)
-    talks = {f"talk-{seed}": conversation(seed) for seed in range(first, first + 120)}
-    expected = {name: analyzed(happened) for name, happened in talks.items()}
-    tables = tables_of(spark, talks)
-
-    suspects = screen.screened(tables, {}).suspects
-    key = screen.bucket_key().isin(suspects).alias("suspicious")
-    members = tables["share_requests"].select("capture", "member_id", key).distinct().collect()
-    passed = {(row.capture, row.member_id) for row in members if not row.suspicious}
-    of_sessions = {rule.code for rule in SESSIONS.rules}
-    accused = {(name, one.member_id) for name, (findings, _) in expected.items() for one in findings if one.code in of_sessions}
-    assert accused & passed == set()
-    assert len(passed) > len(members) // passing, "a screen that stops everybody is none"
+    talks = {f"talk-{seed}": working.conversation(seed) for seed in range(80)}
+    tables, expected = tables_of(spark, talks), {name: analyzed(happened) for name, happened in talks.items()}
+    checked = check(tables, list(talks), 2)
+    for name, (findings, seen) in expected.items():
+        assert checked[name].findings == findings, name
+        assert checked[name].observed == seen, name
+    passed = sum(screened(tables, {}, USUAL).clean.values())
+    assert passed > sum(seen.sessions for _, seen in expected.values()) / 3, "a screen that stops everybody is none"
 
 
 def test_tables_give_the_findings_of_conversations(spark: Any) -> None:
-    """With all rules; each member has its own sessions."""
+    """Where nearly nobody is plain."""
     from spark_analysis.check import check
 
     talks = {f"talk-{seed}": conversation(seed) for seed in range(60)}
@@ -214,12 +195,29 @@ def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any) -> Non
     assert len(expected) == 28
 
 
-def test_two_addresses_of_one_broker_are_one_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them is plain; that both are one, Metadata alone tells."""
-    from spark_analysis import screen
+def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any) -> None:
+    """Each is plain for later releases; what ApiVersions says, no column tells."""
     from spark_analysis.check import check
+    from spark_analysis.screen import screened
 
-    monkeypatch.setattr(screen, "BOOK", SESSIONS)
+    talk = Conversation(release="4.0")
+    a = talk.member("a", joined=False)
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 99), (0, 100, 199)), acquisition_lock_timeout_ms=30000)
+    a.share_fetch(1).answered(acquisition_lock_timeout_ms=30000)
+
+    happened = events(talk)
+    expected, seen = analyzed(happened)
+    assert "WINDOW_SATURATED" in {finding.code for finding in expected}
+    tables = tables_of(spark, {"talk": happened})
+    assert screened(tables, {}, USUAL).suspects == ([], [])
+    checked = check(tables, ["talk"], 4)["talk"]
+    assert (checked.findings, checked.observed) == (expected, seen)
+
+
+def test_two_addresses_of_one_broker_are_one_session(spark: Any) -> None:
+    """Each of them is plain; that both are one, Metadata alone tells."""
+    from spark_analysis.check import check
+    from spark_analysis.screen import screened
 
     talk = Conversation()
     inside, outside = talk.connection("10.0.0.9:9092"), talk.connection("10.0.0.9:9093")
@@ -233,5 +231,5 @@ def test_two_addresses_of_one_broker_are_one_session(spark: Any, monkeypatch: py
     expected, _ = analyzed(happened)
     assert [finding.code for finding in expected] == ["SESSION_REOPEN"]
     tables = tables_of(spark, {"talk": happened})
-    assert screen.screened(tables, {}).suspects == []
+    assert screened(tables, {}, USUAL).suspects == ([], [])
     assert check(tables, ["talk"], 4)["talk"].findings == expected
