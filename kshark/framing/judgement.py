@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.framing.boundaries import next_request
+from kshark.framing.boundaries import Boundary, next_request
 from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
@@ -87,17 +87,21 @@ def judge(
             stream.can_be_cut(tell)
     heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
+    waits: list[tuple[Stream, Boundary | None]] = []
     if side is None:
         service = foreign(heads[0]) or foreign(heads[1])
         if service is not None:
             conversation.flow.service = service
             return
-        side = _client(conversation, heads, witness, final, tell)
+        side = _client(conversation, heads, witness, final, waits)
     if side is None:
         side = _by_broker(conversation, heads, brokers, packet, witness, final)
     if side is not None:
         _settle(conversation, side, witness)
-    elif _certainly_other(conversation, heads, witness):
+        return
+    for stream, found in waits:  # only now: of what is Kafka the other side's bytes may be the beginning of an answer
+        stream.wait_for(found, tell)
+    if _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
     elif any(stream.is_dear for stream in conversation.streams):
         _look_again(conversation, tell)
@@ -139,15 +143,24 @@ def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
     return None
 
 
-def _client(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, final: bool, tell: Tell) -> Side | None:
-    """The side whose bytes look more like requests; None where neither does, or both alike."""
-    marks = [_requests_told(conversation, side, heads, witness, final, tell) for side in (0, 1)]
+def _client(
+    conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, final: bool, waits: list[tuple[Stream, Boundary | None]]
+) -> Side | None:
+    """The side whose bytes look more like requests; None where neither does, or both alike. `waits` takes what nothing is sure of yet."""
+    marks = [_requests_told(conversation, side, heads, witness, final, waits) for side in (0, 1)]
     if marks[0] == marks[1]:
         return None
     return 0 if marks[0] > marks[1] else 1
 
 
-def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, bytes], witness: Witness, final: bool, tell: Tell) -> int:
+def _requests_told(
+    conversation: Conversation,
+    side: int,
+    heads: tuple[bytes, bytes],
+    witness: Witness,
+    final: bool,
+    waits: list[tuple[Stream, Boundary | None]],
+) -> int:
     """How sure it is that a side sends requests: 0 not at all, more is better."""
     stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
@@ -155,7 +168,7 @@ def _requests_told(conversation: Conversation, side: int, heads: tuple[bytes, by
     if not stream.begun:
         found = next_request(head, stream.edges(), None, None, witness, final, other)
         if found is None or not found.sure:
-            stream.wait_for(found, tell)
+            waits.append((stream, found))
             return 0
         return 3
     chain = requests_from(head, 0, witness.knows)

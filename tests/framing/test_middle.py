@@ -99,6 +99,22 @@ def test_bytes_of_another_kind_are_no_verdict_for_good(monkeypatch: pytest.Monke
     assert [each.correlation_id for each in messages(wire.packets, 5) if each.kind == "request"] == [2, 3, 4, 5]
 
 
+def test_an_answer_is_whole_that_came_while_nothing_was_known_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many bytes are looked at now and then only: the look that finds the request forgets none that came behind it."""
+    monkeypatch.setattr(limits, "SEARCH_BYTES", 20_000)
+    monkeypatch.setattr(limits, "RECOGNITION_BYTES", 5_000)
+    wire = Wire()
+    tcp = Tcp(wire)
+    tcp.broker(framed(struct.pack(">i", 1) + b"\x9a" * 120_000))
+    for number in (2, 3):
+        tcp.client(produce(number, 60))
+        tcp.broker(framed(struct.pack(">i", number) + b"\x9a" * 80_000))
+    before = len(wire.packets)
+    for start in range(1, 80, 3):
+        found = [each.correlation_id for each in messages(wire.packets[:before], start) if each.kind == "response"]
+        assert found == [2, 3], start
+
+
 def test_a_frame_too_long_to_keep_is_jumped_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next boundary is where its length says."""
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 50_000)

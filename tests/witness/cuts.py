@@ -89,7 +89,7 @@ class Logged:
         keep[:cut] = False
         events = [*events_of(self.whole.thinned(keep))]
         requests = [*_requests(events)]
-        found = Counter(map(_asked_by, requests))
+        found: Counter[tuple[Any, ...]] = Counter(map(_asked_by, requests))
         result = Cut()
         for asked, places in self.places.items():
             behind = sum(place >= cut for place in places)
@@ -182,7 +182,7 @@ def _asked(line: dict[str, Any]) -> Asked:
     return (*ends_of(line), header["requestApiKey"], header["requestApiVersion"], header["correlationId"])
 
 
-def _asked_by(request: Message) -> Asked:
+def _asked_by(request: Message) -> tuple[Any, ...]:
     return (request.client, request.broker, request.api_key, request.version, request.correlation_id)
 
 
