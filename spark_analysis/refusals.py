@@ -33,9 +33,10 @@ def exchanges_of(exchanges: DataFrame) -> dict[str, Observed]:
     """By capture, its exchanges and what they were refused with."""
     found = defaultdict[str, Observed](Observed)
     judged = F.col("request_packet").isNotNull() & F.col("api_key").isin(*BOOK.apis)
-    counts = exchanges.groupBy("capture").agg(F.count("*"), F.count_if(judged))
-    for capture, number, of_rules in collected(counts):
-        found[capture].join(Observed(exchanges=number, judged=of_rules))
+    outcomes = [F.count_if(F.col("outcome") == outcome) for outcome in ("orphan", "one_way", "unanswered")]
+    counts = exchanges.groupBy("capture").agg(F.count("*"), F.count_if(judged), *outcomes)
+    for capture, number, of_rules, orphans, one_way, unanswered in collected(counts):
+        found[capture].join(Observed(exchanges=number, judged=of_rules, orphans=orphans, one_way=one_way, unanswered=unanswered))
     answered = exchanges.where((F.col("outcome") == "answered") & F.col("response_json").rlike(_AN_ERROR))
     for capture, told in collected(answered.select(*_COLUMNS).mapInArrow(by_row(_SCHEMA, _refused), _TOLD)):
         found[capture].join(pickle.loads(told))

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import RULES, Audit, Observed, Rule, RuleCoverage, ShareSession, in_packet_order, sessions_of
+from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.resting import Resting
@@ -262,9 +263,14 @@ def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name:
 
 def came_to(tally: Tally, observed: Observed, args: Namespace) -> set[str]:
     """What of FAIL_ON is true of a capture."""
-    idle = asks_for_coverage(args) and not any(rule.tested for rule in coverage_of(observed, args))
+    idle = asks_for_coverage(args) and not any(map(_was_checked, coverage_of(observed, args)))
     came = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}
     return {what for what, true in came.items() if true}
+
+
+def _was_checked(rule: RuleCoverage) -> bool:
+    """Whether it was put to the test; that bytes could be read alone checks nothing."""
+    return rule.tested > (rule.held if BOOK.by_code[rule.code].read else 0)
 
 
 def asks_for_coverage(args: Namespace) -> bool:
@@ -280,7 +286,7 @@ def shows_coverage(args: Namespace) -> bool:
 def coverage_of(observed: Observed, args: Namespace) -> list[RuleCoverage]:
     """Of the chosen rules."""
     chosen = _chosen(args)
-    return [] if observed.coverage is None else [rule for rule in observed.coverage.rules() if chosen(rule.code)]
+    return [rule for rule in observed.rules() if chosen(rule.code)]
 
 
 def fail_on(args: Namespace) -> set[str]:

@@ -26,10 +26,25 @@ def test_each_rule_has_a_row_or_is_named(kshark: Run, trace: Path) -> None:
     assert told["EPOCH_STALE"] == ["19", "client", "1", "1"]
     never = next(line for line in done.lines if line.startswith("never put to the test: "))
     counts = next(line for line in done.lines if " put to the test: " in line and line != never)
-    assert counts.startswith(f"{len(told)} of {len(told) + never.count(',') + 1} rules put to the test: ")
+    bytes_ = next(line for line in done.lines if line.startswith("put to the test by bytes that are not counted: "))
+    assert counts.startswith(f"{len(told)} of {len(told) + never.count(',') + bytes_.count(',') + 2} rules put to the test: ")
+    assert "BATCH_CRC" in bytes_
     assert counts.endswith(", 1 broken, 0 not decided")
     assert "STATE_LOST" in never
     assert done.lines[-2].startswith("1 violation in 2 sessions")
+
+
+def test_rules_about_bytes_are_put_to_the_test_by_what_was_read(kshark: Run) -> None:
+    """Of 71 requests 2 ask for no answer and 10 get none; two lengths are none, and of nine bodies not all is as it should be."""
+    told = rows(kshark("check", CAPTURES / "adv-frames.pcap", "-q", "--coverage").lines)
+    assert {code: told[code] for code in ("FRAME_LENGTH_INVALID", "UNDECODABLE_BODY", "RESPONSE_UNMATCHED", "REQUEST_UNANSWERED")} == {
+        "FRAME_LENGTH_INVALID": ["1", "client", "73", "71", "2"],
+        "UNDECODABLE_BODY": ["6", "client", "130", "121", "9"],
+        "RESPONSE_UNMATCHED": ["7", "broker", "59", "59"],
+        "REQUEST_UNANSWERED": ["9", "nobody", "69", "59", "10"],
+    }
+    assert told["ACKS0_ANSWERED"] == ["10", "broker", "2", "2"]
+    assert told["FRAME_TRUNCATED_AT_CLOSE"][2:] == ["29", "28", "1"]
 
 
 def test_as_json_every_rule_is_there(kshark: Run, trace: Path) -> None:

@@ -2,16 +2,16 @@
 
 Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when all are counted.
 A rule that explains refusals was put to the test by what was accepted, too: it held there. What somebody else's mistake explains says
-nothing of it, and where no explanation is proved, those that came near stay unknown. Of rules that are about bytes only what they say is
-counted: whatever is read puts them to the test.
+nothing of it, and where no explanation is proved, those that came near stay unknown. Rules that are about bytes are put to the test by
+whatever is read of the kind that their row names (Rule.read); of those without one only what they say is counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules import BOOK, RuleBook
@@ -22,6 +22,10 @@ from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
 from kshark.analysis.verdict import Part, Verdict
 from kshark.anomaly import Blame
+
+#: Kinds of what is read, of which what is amiss is no part.
+_APART: Final = frozenset({"frames", "matched"})
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Trial(NamedTuple):
@@ -80,11 +84,11 @@ class Coverage:
     def _pairs(self, other: Coverage) -> tuple[tuple[Counter[Any], Counter[Any]], ...]:
         return (self.trials, other.trials), (self.asked, other.asked), (self.said, other.said)
 
-    def rules(self, book: RuleBook = BOOK) -> list[RuleCoverage]:
-        """Every rule of the catalogue, in its order."""
-        return [self._of(rule) for rule in book.rules if rule.number is not None]
+    def rules(self, read: Mapping[str, int] = _NOTHING, book: RuleBook = BOOK) -> list[RuleCoverage]:
+        """Every rule of the catalogue, in its order; `read`: how much of each kind was read (Observed.read)."""
+        return [self._of(rule, read) for rule in book.rules if rule.number is not None]
 
-    def _of(self, rule: Rule) -> RuleCoverage:
+    def _of(self, rule: Rule, read: Mapping[str, int]) -> RuleCoverage:
         checks = [Checked(rule, check) for check in rule.checks]
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
         said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
@@ -96,6 +100,9 @@ class Coverage:
             verdicts[verdict] += times
         broken, unknown, noted = (verdicts[verdict] for verdict in ("violation", "unknown", "note"))
         unknown += verdicts["refuted"]
+        if rule.read:  # what could not be cut, or has no request, is none of those that could, or have one
+            amiss = 0 if rule.read in _APART else broken + unknown + noted
+            held += max(0, read.get(rule.read, 0) - amiss)
         return RuleCoverage(rule.number, rule.code, rule.blame, held + broken + unknown + noted, held, broken, unknown, noted)
 
 

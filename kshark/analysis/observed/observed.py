@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.observed.coverage import Coverage
+from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode, Test
 from kshark.analysis.observed.ordinary import cause_of
 from kshark.analysis.observed.statistics import OTHERS
@@ -34,6 +34,7 @@ class Observed:
     `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any answer, `explained` those
     that a finding explains. `since_ns` to `until_ns` is the time of its connections, `brokers` are the addresses that spoke Kafka,
     `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if that was counted.
+    Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have none; `connections` speak Kafka.
     """
 
     sessions: int = 0
@@ -48,10 +49,36 @@ class Observed:
     tls_connections: int = 0
     duplicates: int = 0
     coverage: Coverage | None = None
+    orphans: int = 0
+    one_way: int = 0
+    unanswered: int = 0
+    connections: int = 0
+
+    @property
+    def read(self) -> dict[str, int]:
+        """How much was read that puts rules about bytes to the test (kshark.analysis.rules.rule.Read)."""
+        requests = self.exchanges - self.orphans
+        due = requests - self.one_way
+        answers = due - self.unanswered
+        return {
+            "frames": requests,
+            "messages": requests + answers,
+            "requests": requests,
+            "answers": answers,
+            "matched": answers,
+            "due": due,
+            "one_way": self.one_way,
+            "connections": self.connections,
+        }
+
+    def rules(self) -> list[RuleCoverage]:
+        """How often each rule was put to the test; none where that was not counted."""
+        return [] if self.coverage is None else self.coverage.rules(self.read)
 
     def connection(self, flow: Flow) -> None:
         """A connection that is over, with all that became known of it."""
         self._reaches(flow.first_time_ns, flow.last_time_ns)
+        self.connections += flow.service == "kafka"
         if flow.service == "kafka" and len(self.brokers) < limits.BROKERS:
             self.brokers.add(flow.broker)
         self.tls_connections += flow.service == "tls"
@@ -66,6 +93,10 @@ class Observed:
         self.exchanges += other.exchanges
         self.gaps += other.gaps
         self.judged += other.judged
+        self.orphans += other.orphans
+        self.one_way += other.one_way
+        self.unanswered += other.unanswered
+        self.connections += other.connections
         self.answered.update(other.answered)
         self.explained.update(other.explained)
         if other.since_ns is not None and other.until_ns is not None:
@@ -143,10 +174,14 @@ class Observer:
                 exchanges += 1
                 request, response = event.request, event.response
                 if request is None:
+                    observed.orphans += 1
                     continue
                 if request.api_key in apis:
                     judged += 1
-                if response is not None:
+                if response is None:
+                    observed.one_way += event.outcome == "one_way"
+                    observed.unanswered += event.outcome != "one_way"
+                else:
                     body = response.body
                     test = tests.get(type(body)) or self._learn(response)
                     if test(body):

@@ -20,6 +20,9 @@ Verdict = Literal["violation", "unknown", "note"]
 #: the client let go of its session: at its FIN, or the heartbeat by which it left. What is odd stands where it was seen, or at the
 #: connection's end, if only that tells what it means.
 At = Literal["request", "answer", "end"]
+#: What puts a rule about bytes to the test, each time that it is read: frames that were cut, messages, requests, answers, answers that have
+#: their request, requests that ask for an answer and those that ask for none, connections.
+Read = Literal["", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections"]
 KINDS: Final = tuple(Kind)
 REPLIES: Final = tuple(Reply)
 #: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
@@ -80,6 +83,8 @@ class Rule:
     when: Condition | None = None
     answer: Condition | None = None
     weird: tuple[str, ...] = ()
+    #: Of rules about bytes; empty: that is not counted.
+    read: Read = ""
     #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
     refused_with: tuple[int, ...] = ()
     #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so on; 0: each time.

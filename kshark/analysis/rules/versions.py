@@ -43,6 +43,7 @@ ROWS: Final = (
         source="Kafka: SocketServer, RequestContext; KAFKA-18659",
         at="end",
         weird=("VERSION_NOT_ADVERTISED",),
+        read="requests",
         checks=(Check(not_advertised),),
         told="the broker's answer to ApiVersions does not have that version",
         must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 on where Kafka is "
