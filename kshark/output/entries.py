@@ -91,7 +91,8 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
             yield [("  " + cause.ljust(width), CODE), (CAUSES.get(cause, ""), PLAIN)]
     if rule.wrong:
         yield []
-        yield from _beside(("wrong", rule.wrong.split("; "), ERROR), ("right", rule.right.split("; "), GOOD))
+        bad, good = (("wrong", ERROR), ("right", GOOD)) if rule.accuses else (("noted", WARN), ("not noted", GOOD))
+        yield from _beside((bad[0], rule.wrong.split("; "), bad[1]), (good[0], rule.right.split("; "), good[1]))
         legend = "; ".join(said for sign, said in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}"))
         yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
 

@@ -288,6 +288,8 @@ ROWS: Final = (
         text="Records are acknowledged whose lock had run out: the consumer was too slow.",
         advice="Process faster, fetch fewer records at once (max.poll.records), renew their locks, or raise "
         "share.record.lock.duration.ms. Another consumer may have got the record too.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
         blame=(),
         causes=("after_lock",),
@@ -315,6 +317,8 @@ ROWS: Final = (
         text="A partition is acknowledged to a broker that does not lead it.",
         advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it hands the records "
         "out again.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 6",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartitionManager.acknowledge",
         blame=(),
         causes=("not_leader",),

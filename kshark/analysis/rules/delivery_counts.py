@@ -213,6 +213,9 @@ ROWS: Final = (
         advice="Nothing is lost: the records come again when their lock is out, but one of their deliveries is used up. Let a member have "
         "one request open at a time, wait longer for its answer than max_wait_ms, and see whether a quota throttles the client "
         "(throttle_time_ms above 0).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → …; A closes; 31000 ms later; "
+        "on B: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → 0, offsets 5-9",
         source="Kafka: KafkaApis.handleShareFetchRequest",
         blame=(),
         verdicts=NOTES,

@@ -233,6 +233,8 @@ ROWS: Final = (
         text="The broker has no room for another share session.",
         advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close sessions that "
         "nobody uses.",
+        wrong="ShareFetch epoch 0 → 133",
+        right="ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionCache",
         tickets=("KAFKA-19231",),
         blame=(),
@@ -246,6 +248,8 @@ ROWS: Final = (
         text="The connection closed, or the member left, with the session open.",
         advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, not when their locks "
         "run out.",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; a leaves; A closes",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; a leaves; A closes",
         source="Kafka: ShareConsumeRequestManager",
         tickets=("KAFKA-19015", "KAFKA-19159"),
         blame=(),

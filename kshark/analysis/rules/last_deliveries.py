@@ -75,6 +75,10 @@ ROWS: Final = (
         text="Records were delivered as often as a group may try, nobody was done with them, and they are not delivered any more.",
         advice="Find out why consumers give these records back or let their locks run out: they are lost to the group. Reject what cannot "
         "be processed, and raise share.delivery.count.limit only where trying again helps.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms later; "
+        "ShareFetch epoch 2 → 0, offsets 1-9",
+        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; "
+        "ShareFetch epoch 2 → 0, offsets 1-9",
         source="Kafka: InFlightState.tryUpdateState (group.share.delivery.count.limit)",
         blame=(),
         verdicts=NOTES,
@@ -87,6 +91,10 @@ ROWS: Final = (
         code="LAST_ATTEMPT_NOT_ALONE",
         text="Records were delivered for the last time together with others: brokers of 4.2 and later deliver each alone then.",
         advice="Process the records one by one outside the group: those that came together with a bad one may be good.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-4, delivery 5; ShareAcknowledge epoch 1, release 0-4 → 0; 31000 ms later; "
+        "ShareFetch epoch 2 → 0, offsets 5-9",
+        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms later; "
+        "ShareFetch epoch 2 → 0, offsets 1-4, delivery 4",
         source="Kafka: SharePartition.acquireSubsetBatchRecords",
         blame=(),
         verdicts=NOTES,

@@ -225,6 +225,8 @@ ROWS: Final = (
         text="The group has as many members as it may.",
         advice="Run fewer members, or raise group.share.max.size (200 unless told otherwise). Members that were killed count until their "
         "session timeout is over (45 s): let them leave with epoch -1.",
+        wrong="ShareGroupHeartbeat epoch 0, topics t → 81",
+        right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager (group.share.max.size)",
         blame=(),
         verdicts=NOTES,
@@ -258,6 +260,8 @@ ROWS: Final = (
         advice="Ask FindCoordinator again after NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE; after COORDINATOR_LOAD_IN_PROGRESS wait, "
         "and send the heartbeat again. That is ordinary while a broker starts. The group outlives the move: go on with the same member "
         "epoch.",
+        wrong="ShareGroupHeartbeat epoch 1 → 16",
+        right="ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,

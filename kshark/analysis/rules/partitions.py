@@ -124,6 +124,8 @@ ROWS: Final = (
         code="FORGET_UNKNOWN",
         text="A partition is forgotten that the session does not hold.",
         advice="Forget a partition once, and only what was listed before.",
+        wrong="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[1] → 0",
+        right="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[0] → 0",
         source="Kafka: ShareSession.update",
         blame=(),
         verdicts=NOTES,
@@ -135,6 +137,10 @@ ROWS: Final = (
         code="UNRELEASED_ON_FORGET",
         text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody else gets them.",
         advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same request.",
+        wrong="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareFetch epoch 1, forget t[0] → 0; 31000 ms later; "
+        "ShareAcknowledge epoch -1 → 0",
+        right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
+        "ShareFetch epoch 2, forget t[0] → 0",
         source="Kafka: SharePartitionManager.releaseSession",
         blame=(),
         verdicts=NOTES,

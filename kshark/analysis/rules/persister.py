@@ -229,6 +229,8 @@ ROWS: Final = (
         text="A leader that was replaced reads or stores state.",
         advice="Hand out no more records of the partition, and answer its members NOT_LEADER_OR_FOLLOWER: another broker leads it. A "
         "leader epoch below -1 is none.",
+        wrong="ReadShareGroupState leader epoch 2 → 0; WriteShareGroupState leader epoch 1 → 74",
+        right="ReadShareGroupState leader epoch 2 → 0; WriteShareGroupState leader epoch 2 → 0",
         source="Kafka: ShareCoordinatorShard",
         blame=(),
         verdicts=NOTES,
@@ -310,6 +312,8 @@ ROWS: Final = (
         text="A broker is asked for the state of a share partition that another one coordinates.",
         advice="Look for the coordinator again (FindCoordinator, key type 2), and ask there: it is whoever leads the partition of "
         "__share_group_state.",
+        wrong="ReadShareGroupState → 16",
+        right="ReadShareGroupState → 0",
         source="Kafka: ShareCoordinatorService",
         blame=(),
         verdicts=NOTES,

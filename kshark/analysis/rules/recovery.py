@@ -78,6 +78,9 @@ ROWS: Final = (
         code="SESSION_REOPEN",
         text="Epoch 0 while a session is open; what the member had acquired stays locked.",
         advice="Close a session by epoch -1 before the next is opened, or acknowledge what was acquired in it: that stays locked.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch -1 → 0; "
+        "ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
         blame=(),
         verdicts=NOTES,
@@ -89,6 +92,9 @@ ROWS: Final = (
         code="SESSION_FLAPPING",
         text="Many sessions opened or refused within a minute.",
         advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at DEBUG only.",
+        wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; "
+        "ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
         tickets=("KAFKA-20720",),
         blame=(),

@@ -287,6 +287,9 @@ ROWS: Final = (
         text="An acknowledgement was not answered and had no effect: the records are delivered again.",
         advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the connection ended "
         "before the answer came.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; "
+        "by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; A closes",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,
@@ -300,6 +303,9 @@ ROWS: Final = (
         text="Records were acquired, and neither acknowledged nor renewed before their lock was out.",
         advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once (max.poll.records), or forgets "
         "to acknowledge. Processing that takes long renews the lock, or gets a longer one (share.record.lock.duration.ms).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms later; "
+        "ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
         blame=(),
         verdicts=NOTES,
@@ -313,6 +319,9 @@ ROWS: Final = (
         text="Records are delivered again because their lock ran out while their consumer was at work on them: it is too slow.",
         advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once (max.poll.records), or lengthen "
         "share.record.lock.duration.ms.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 ms later; "
+        "by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
         blame=(),
         verdicts=NOTES,
@@ -325,6 +334,9 @@ ROWS: Final = (
         code="RELEASE_STORM",
         text="A member gives back most records of a topic that it acquires: they come again until their deliveries are used up.",
         advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not released.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "
+        "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-11, release 12-12 → 0",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,
@@ -338,6 +350,9 @@ ROWS: Final = (
         text="A member rejects many of the records of a topic: nobody gets them any more.",
         advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and whether they are kept "
         "elsewhere: the group is done with them.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-29, reject 30-32 → 0; "
+        "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-38, reject 39-39 → 0",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,
@@ -351,6 +366,9 @@ ROWS: Final = (
         text="Two members accept the same records: the first one was too late, and both have processed them.",
         advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it longer "
         "(share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; "
+        "by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
         blame=(),
         verdicts=NOTES,

@@ -65,7 +65,8 @@ class Rule:
     to; `causes` all that its findings may name (kshark.analysis.rules.causes).
 
     For people: `must` is what has to be so, `advice` what a client should do where it is not, in sentences; `wrong` and `right` are
-    exchanges that break the rule and keep it, with `; ` between them (README.md says how they are written); `tickets` what is known of it.
+    exchanges that break the rule and keep it, or bring a note about and do not, with `; ` between them (README.md says how they are
+    written); `tickets` what is known of it.
     """
 
     number: int | None
