@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from dissectors.enums import ErrorCode
 from kshark.analysis.sessions.steps import Call, Partition
 from kshark.analysis.surroundings.brokers import End
 from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import Blame
+
+_ERRORS: Final = {error.value: error.name for error in ErrorCode}
+
+
+def refused_with(error: int | None) -> str:
+    """As a sentence goes on; `error` None: the answer has one for each of several things that were asked."""
+    return "was refused" if error is None else f"was refused with {_ERRORS.get(error, f'error {error}')}"
 
 
 class Proof(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.reading import call_of
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.surroundings.connections import Connection
@@ -66,11 +66,6 @@ class ExchangeRules:
 
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict:
     call = call_of(request, response, connection)
-    answered = "" if rule.answer is None or call.answer is None else _refused_with(call.answer.error)
+    answered = "" if rule.answer is None or call.answer is None else f" {refused_with(call.answer.error)}"
     text = f"{call.here}{answered}: {rule.told} ({call.packets})"
     return judged(rule, Argument(text, (call,), EXCHANGE))
-
-
-def _refused_with(error: int | None) -> str:
-    """`error` None: the answer has one for each of several things that were asked."""
-    return " was refused" if error is None else f" was answered with error {error}"

@@ -64,7 +64,7 @@ def test_what_the_request_says() -> None:
 
 
 def test_what_the_answer_has_to_say() -> None:
-    text = "exchange 7 (ShareGroupHeartbeat) was answered with error 42: it is refused (packets 10, 11)"
+    text = "exchange 7 (ShareGroupHeartbeat) was refused with INVALID_REQUEST: it is refused (packets 10, 11)"
     assert said(-1, 42) == [("REFUSED", "violation", text)]
     assert said(-1, 41) == []
     assert said(-1, None) == []

@@ -81,9 +81,8 @@ def not_owned(now: Acknowledging) -> Argument | None:
         owner = piece.value[0].hold
         if owner is None or not all(_is_of_another(one, now.step) for one in piece.value):
             continue
-        text = (
-            f"{told(piece.first, piece.last)} was acquired by member {owner.step.member_id} with {owner.step.here} ({owner.step.packets})"
-        )
+        records, step = told(piece.first, piece.last), owner.step
+        text = f"member {step.member_id} had acquired {records} with {step.here} ({step.packets})"
         because = None if now.is_all_seen else now.share_partition.doubt[1]  # they may have been the member's before
         return refusal(now, text, "not_owner", (piece.first, piece.last), (owner.step,), because=because)
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.coordinator.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concerns
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.record_situation import Persisted
@@ -105,7 +105,7 @@ def refused_and_stored(now: Persisted) -> Argument | None:
             if not one.fits:
                 continue
             text = (
-                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was refused with error {error} "
+                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and {refused_with(error)} "
                 f"({now.step.packets}); {one.write.call.here} stores {told(one.first, one.last)} of them as {one.stage} all the same "
                 f"({one.write.call.packets})"
             )

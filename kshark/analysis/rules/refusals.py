@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.argument import EXCHANGE, Argument, Needs, refused_with
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.sessions.steps import Step
@@ -27,7 +27,7 @@ def refusal(
 ) -> Argument:
     """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first and the last."""
     step = now.step
-    answered = f" and was answered with error {now.error}" if now.error else ""
+    answered = f" and {refused_with(now.error)}" if now.error else ""
     said = f"{step.here} acknowledges {acknowledged(now)}{answered} ({step.packets}): {text}"
     return Argument(said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets)
 
