@@ -12,7 +12,17 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.framing.recognition import HEADER_BYTES, LEAST_ANSWER, Chain, Witness, answers_from, bodies_told, requests_from
+from kshark.framing.recognition import (
+    HEADER_BYTES,
+    LEAST_ANSWER,
+    Chain,
+    Header,
+    Witness,
+    answers_from,
+    bodies_told,
+    header_at,
+    requests_from,
+)
 
 _ANSWER: Final = Struct(">ii").unpack_from
 
@@ -52,15 +62,24 @@ def next_request(
         by_edge = at in starts
         goes_on = last_id is not None and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT and first.client_id == client_id
         if goes_on and (by_edge or chain.whole >= 2):
-            return Boundary(at, first.end, True)
+            return _leading(data, at, first, witness)
         rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
         if rising and chain.whole and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final):
-            return Boundary(at, first.end, True)
+            return _leading(data, at, first, witness)
         if by_edge and chain.whole and other is not None:
             return kept  # sound headers over other bodies: farther on a body may fit by chance
         if by_edge and not chain.whole and kept is None:
             kept = Boundary(at, first.end, False)
     return kept
+
+
+def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:
+    """The certain request at `at`, or the earliest one from which whole requests of the same client, with rising ids, lead up to it."""
+    for place in reversed(_named_places(data[:at], first.client_id)):
+        header = header_at(data, place, witness.knows)
+        if header is not None and header.end == at and header.correlation_id < first.correlation_id and header.client_id == first.client_id:
+            at, first = place, header
+    return Boundary(at, first.end, True)
 
 
 def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool) -> bool:
@@ -77,14 +96,19 @@ def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, other: byte
 
 def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:
     """Where a request may begin: segments' edges, and wherever the connection's client id stands."""
-    places = [edge for edge in edges if edge < len(data)]
+    return sorted({*(edge for edge in edges if edge < len(data)), *_named_places(data, client_id)})
+
+
+def _named_places(data: bytes, client_id: bytes | None) -> list[int]:
+    """Where a header with that client id would begin."""
+    places: list[int] = []
     if client_id:
         mark = len(client_id).to_bytes(2, "big") + client_id
         found = data.find(mark, HEADER_BYTES - 2)
         while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
             places.append(found - HEADER_BYTES + 2)
             found = data.find(mark, found + 1)
-    return sorted(set(places))
+    return places
 
 
 def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> Boundary | None:

@@ -71,6 +71,18 @@ def test_a_request_of_any_size_is_picked_up_at_its_first_packet(size: int) -> No
     assert all(each.latency_ns is UNSET or each.latency_ns > 0 for each in found)
 
 
+def test_requests_that_lead_up_to_a_known_one_are_read_wherever_they_begin() -> None:
+    """A pipelining client: the first three begin inside segments, the fourth at the edge of one."""
+    head = len(produce(1, 0))
+    wire = Wire()
+    tcp = Tcp(wire)
+    tcp.client(produce(1, 5_000)[-900:] + produce(2, 2_000) + produce(3, 6 * 1460 - 900 - 2_000 - 2 * head))
+    for number in (4, 5):
+        tcp.client(produce(number, 3_000))
+        tcp.broker(produced(number))
+    assert [each.correlation_id for each in messages(wire.packets) if each.kind == "request"] == [2, 3, 4, 5]
+
+
 def test_what_came_before_the_first_boundary_is_counted() -> None:
     wire = a_producer(70_000)
     lost = produce(1, 70_000)[2 * 1460 :]
