@@ -292,6 +292,8 @@ def coverage_of(observed: Observed, args: Namespace) -> list[RuleCoverage]:
 def fail_on(args: Namespace) -> set[str]:
     """What `--fail-on` names. Raises UsageError for what it cannot."""
     named = {word.strip().lower() for word in args.fail_on.split(",") if word.strip()}
+    if not named:
+        raise UsageError(f"--fail-on takes one or more of {', '.join(FAIL_ON)}")
     for word in sorted(named - FAIL_ON.keys()):
         raise UsageError(f'--fail-on knows no "{word}"{close_to(word, FAIL_ON)} (it takes {", ".join(FAIL_ON)})')
     return named

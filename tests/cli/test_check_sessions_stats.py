@@ -116,6 +116,7 @@ def test_what_cannot_fail_is_bad_usage(kshark: Run, trace: Path) -> None:
         2,
         'kshark: --fail-on knows no "unknwon"; did you mean "unknown"? (it takes violation, unknown, nothing-checked)\n',
     )
+    assert kshark("check", trace, "--fail-on", "").err == "kshark: --fail-on takes one or more of violation, unknown, nothing-checked\n"
 
 
 def test_each_capture_gets_its_own_verdict(kshark: Run, tmp_path: Path) -> None:
