@@ -8,7 +8,7 @@ opens another session: one group of five has such a member. One member more may 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,19 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from benchmarks.places import CAPTURES
-from kshark.face import analysed, pages
+from benchmarks.share_templates import Row, Templates
 from kshark.output.export import Export
 from kshark.output.manifest import Capture
 from kshark.output.parquet import arrow_schema, coded
 from kshark.output.parquet_files import GROUP_ROWS, OpenFile, PartFile
 from kshark.output.parquet_part import Part
-from kshark.pipeline import Options
-from kshark.tables import TABLES, Rows
+from kshark.tables import TABLES
 
 Int64s = NDArray[np.int64]
-Row = dict[str, Any]
-
 NAME: Final = "members.pcap"
 #: One member in so many is refused once.
 _REFUSED: Final = 100
@@ -73,7 +69,7 @@ def make(folder: Path, group: Group) -> None:
 
 
 def _written(staging: Path, group: Group) -> Iterator[PartFile]:
-    known = _Templates()
+    known = Templates()
     flows = OpenFile(staging, TABLES["flows"])
     flows.write([_flows(known, group)])
     yield flows.close()
@@ -89,66 +85,6 @@ def _written(staging: Path, group: Group) -> Iterator[PartFile]:
                 files[name].write(rows.to_batches(GROUP_ROWS))
     for file in files.values():
         yield file.close()
-
-
-# -- what is repeated
-
-
-class _Templates:
-    """Rows of bundled captures: a connection, its introduction, what a share consumer says on it, and a refusal."""
-
-    def __init__(self) -> None:
-        plain, refused = _rows("share-java-explicit.pcap"), _rows("adv-epochs.pcap")
-        self.opening = _edited(_share(plain, 78, 0, 0), "request_json", _of_one_partition)
-        self.acknowledging = _edited(_share(plain, 79, 1, 0), "request_json", _all_accepted)
-        handed_out = self.opening[0]["response_json"]
-        self.fetching = _edited(_share(plain, 78, 2, 0), "response_json", lambda _: handed_out)
-        self.closing = _share(plain, 79, -1, 0)
-        self.acquired, self.acknowledged = (
-            next(row for row in plain[table] if row["exchange"] == one[0]["exchange"] and row["flow_id"] == one[0]["flow_id"])
-            for table, one in (("acquired", self.opening), ("acknowledgements", self.acknowledging))
-        )
-        self.acknowledged["types"] = [1]
-        pairs = zip(self.fetching, _share(refused, 78, 3, 123), strict=True)
-        self.refused = tuple(one | {name: other[name] for name in ("error_code", "response_json") if name in other} for one, other in pairs)
-        flow_id = self.opening[0]["flow_id"]
-        self.flow = next(row for row in plain["flows"] if row["flow_id"] == flow_id)
-        self.introduction = next(row for row in plain["exchanges"] if row["flow_id"] == flow_id and row["api_key"] == 18)
-        self.metadata = next(row for row in plain["exchanges"] if row["api_key"] == 3)
-
-
-def _edited(rows: tuple[Row, Row], column: str, edit: Callable[[str], str]) -> tuple[Row, Row]:
-    exchange, request = rows
-    return exchange | {column: edit(exchange[column])}, request
-
-
-def _of_one_partition(body: str) -> str:
-    return re.sub(r'("partitions":\[\{"partition_index":0,"acknowledgement_batches":\[\]\}),[^\]]*\[\]\}', r"\1", body)
-
-
-def _all_accepted(body: str) -> str:
-    return re.sub(r'"acknowledge_types":\[[^\]]*\]', '"acknowledge_types":[1]', body)
-
-
-def _rows(capture: str) -> dict[str, list[Row]]:
-    """By table, the rows of a bundled capture."""
-    rows, found = Rows(capture), dict[str, list[Row]]()
-    for page, _ in analysed(pages([str(CAPTURES / capture)], Options())):
-        for event in page:
-            for table, row in rows.feed(event):
-                found.setdefault(table, []).append(dict(zip((column.name for column in TABLES[table].columns), row, strict=True)))
-    return found
-
-
-def _share(rows: dict[str, list[Row]], api_key: int, epoch: int, error: int) -> tuple[Row, Row]:
-    """The first such request in `exchanges` and in `share_requests`."""
-    key = ("flow_id", "exchange", "correlation_id")
-    asked = {tuple(row[name] for name in key): row for row in rows["share_requests"] if (row["epoch"], row["error_code"]) == (epoch, error)}
-    for row in rows["exchanges"]:
-        own = asked.get(tuple(row[name] for name in key))
-        if row["api_key"] == api_key and own is not None:
-            return row, own
-    raise SystemExit(f"no request {api_key} with epoch {epoch} and error {error}")
 
 
 # -- who says what when
@@ -222,7 +158,7 @@ class _Steps:
         return pc.binary_join_element_wise("group-", pc.cast(pa.array(self.member // _TOGETHER_IN_GROUP), pa.string()), "")
 
 
-def _kinds(known: _Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], _Steps]]:
+def _kinds(known: Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], _Steps]]:
     """The requests by what they are."""
     refused, opening, closing = steps.number == steps.refusal, steps.epoch == 0, steps.epoch == -1
     other = ~(refused | opening | closing)
@@ -238,7 +174,7 @@ def _kinds(known: _Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], 
             yield template, steps[chosen]
 
 
-def _exchanges(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+def _exchanges(known: Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     made = []
     if rounds[0] < 0:
         first = np.arange(group.flows)
@@ -265,7 +201,7 @@ def _exchanges(known: _Templates, group: Group, rounds: Int64s) -> list[pa.Recor
     return made
 
 
-def _share_requests(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+def _share_requests(known: Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     made = []
     for (_, row), steps in _kinds(known, _Steps.of(group, rounds[rounds >= 0])):
         own = {
@@ -279,19 +215,19 @@ def _share_requests(known: _Templates, group: Group, rounds: Int64s) -> list[pa.
     return made or [_batch("share_requests", known.opening[1], {}, 0)]
 
 
-def _acquired(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+def _acquired(known: Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     steps = _Steps.of(group, rounds[rounds >= 0])
     return _ranges(
         "acquired", known, known.acquired, steps[(steps.turn % 2 == 0) & (steps.epoch >= 0) & (steps.number != steps.refusal)], 1
     )
 
 
-def _acknowledgements(known: _Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
+def _acknowledgements(known: Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     steps = _Steps.of(group, rounds[rounds >= 0])
     return _ranges("acknowledgements", known, known.acknowledged, steps[(steps.turn % 2 == 1) & (steps.epoch > 0)], 0)
 
 
-def _ranges(table: str, known: _Templates, row: Row, steps: _Steps, behind: int) -> list[pa.RecordBatch]:
+def _ranges(table: str, known: Templates, row: Row, steps: _Steps, behind: int) -> list[pa.RecordBatch]:
     """Rows with the member's partition and offsets; their packet comes so far behind the request's."""
     first, ts_ns = steps.first_offset, _times(steps.packet + behind)
     own = {
@@ -307,7 +243,7 @@ def _ranges(table: str, known: _Templates, row: Row, steps: _Steps, behind: int)
     return [_batch(table, row, _common(known, steps) | own)]
 
 
-def _flows(known: _Templates, group: Group) -> pa.RecordBatch:
+def _flows(known: Templates, group: Group) -> pa.RecordBatch:
     first = np.arange(group.flows)
     steps = _Steps(group, first, np.zeros(group.flows, np.int64), first - group.slots)
     end = group.flows + 1 + 2 * (group.requests + 1) * group.slots
@@ -329,7 +265,7 @@ def _flows(known: _Templates, group: Group) -> pa.RecordBatch:
 # -- columns
 
 
-def _common(known: _Templates, steps: _Steps) -> dict[str, pa.Array]:
+def _common(known: Templates, steps: _Steps) -> dict[str, pa.Array]:
     flows = steps.group.flows
     where = pa.array(steps.member, pa.int32())
     ts_ns = _times(steps.packet)

@@ -14,7 +14,8 @@ from kshark.analysis.rules import premises
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """`sql` is an expression over the columns of spark_analysis.screen; `python` one over `session` (its state before the step) and `step`.
+    """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state before the step)
+    and `step`.
 
     Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`: whether a situation
     puts its rules to the test (kshark.analysis.observed.coverage); None: each one does.
@@ -43,7 +44,7 @@ ELSEWHERE: Final = Trigger("on another connection", "elsewhere", premise=premise
 OVERLAPS: Final = Trigger("while another request is open", "elsewhere")
 FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", premises.forgets)
 REPEATS: Final = Trigger("lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several)
-#: What heartbeats tell of a member, spark_analysis.screen.heartbeats looks at.
+#: Spark looks at what heartbeats tell in spark_analysis.screen.heartbeats.
 DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
 ASSIGNED: Final = Trigger(
     "asks for partitions, and knows which are its own",

@@ -9,11 +9,9 @@ import pytest
 from kshark.analysis import RULES
 from kshark.analysis.members.heartbeats import Beat
 from kshark.analysis.members.members import Assignment
-from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, REPEATS, Trigger, compiled
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import Listed, Step
-from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 from tests.analysis.plain import connection, session, step
 from tests.shared import ROOT
 
@@ -79,11 +77,10 @@ def test_one_of_several_is_enough() -> None:
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.name)
 def test_sparks_words_are_columns_of_its_screen(trigger: Trigger) -> None:
     """tests/spark holds the screen against the machine; this notices without Spark when a name is none."""
-    screen = (ROOT / "spark_analysis/screen.py").read_text()
+    screen = (ROOT / "spark_analysis/screen/sessions.py").read_text()
     assert trigger.sql in ("true", "false") or f'"{trigger.sql}"' in screen
 
 
 def test_what_takes_the_exact_path_passes_no_screen() -> None:
-    """Where Python looks, Spark has to as well; a member that has heartbeats passes none."""
+    """Where Python looks, Spark has to as well; what heartbeats tell has a screen of its own."""
     assert [each for each in TRIGGERS if each.python and each.sql == "false"] == [ASSIGNED, DEPARTED]
-    assert SHARE_GROUP_HEARTBEAT in BOOK.visited
