@@ -49,7 +49,9 @@ JSON_MESSAGE: Final = 20_000
 #: Events that a frame may cause: itself, its exchange, those that it ends.
 EVENTS: Final = 6
 #: Of so many events one is printed in every form.
-PRINTED: Final = 40
+PRINTED: Final = 200
+#: Requests made of random values, with their answers; each is damaged in other ways every time.
+BODIES: Final = 30_000
 REGISTRY: Final = kafka_registry()
 VERSIONS: Final = [
     (key, version)
@@ -135,16 +137,23 @@ def _captured(random: Random) -> list[Frame]:
 
 def _exchange(random: Random, number: int) -> Iterator[Frame]:
     """A request of any API in any version with values by chance, and its answer; now and then in a version that nobody knows."""
-    key, version = random.choice(VERSIONS)
+    (key, version), asked, answered = _bodies(random.randrange(BODIES))
     api: Any = REGISTRY.api(key)
     client_id = random.choice((b"\xff\xff", b"\0\0", b"\0\3abc", b"\0\2\xff\x00"))
     header = struct.pack(">hhi", key, version, number) if random.random() < 0.97 else struct.pack(">hhi", key, version + 90, number)
     header += (client_id + b"\0"[: api.request_header_version(version) - 1]) if api.request_header_version(version) else b""
-    for by_client, head, layout in (
-        (True, header, api.request),
-        (False, struct.pack(">i", number) + b"\0"[: api.response_header_version(version)], api.response),
-    ):
-        yield Frame(by_client, head + compile_writer(layout, version)(value_of(shape_of(layout, version), random)))
+    yield Frame(True, header + asked)
+    yield Frame(False, struct.pack(">i", number) + b"\0"[: api.response_header_version(version)] + answered)
+
+
+@cache
+def _bodies(number: int) -> tuple[tuple[int, int], bytes, bytes]:
+    """An API and a version, with values for its request and its answer: they take longer to make than to read."""
+    random = Random(number)
+    key, version = random.choice(VERSIONS)
+    api: Any = REGISTRY.api(key)
+    asked, answered = (compile_writer(it, version)(value_of(shape_of(it, version), random)) for it in (api.request, api.response))
+    return (key, version), asked, answered
 
 
 def _said(case: Talk, *, exact: bool) -> list[Event]:
