@@ -44,6 +44,14 @@ def test_other_protocols_are_named_and_counted(head: bytes, named: str) -> None:
     assert (weird.code, weird.size) == ("TLS_UNREAD" if named == "tls" else "NOT_KAFKA", len(head))
 
 
+def test_an_answered_request_tells_whatever_follows_it() -> None:
+    """Nothing else is known of the broker, and what comes next nobody can read."""
+    talk = Talk()
+    talk.tcp.client(HELLO + struct.pack(">ihh", 40, -9, 99) + bytes(36))
+    talk.tcp.broker(framed(struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 3, 0, 13) + struct.pack(">hhh", 18, 0, 4)))
+    assert service(talk) == "kafka"
+
+
 @pytest.mark.parametrize("head", [TLS, HTTP])
 def test_another_protocol_on_a_kafka_broker_is_foreign(head: bytes) -> None:
     talk = Talk()
