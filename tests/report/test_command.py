@@ -27,7 +27,7 @@ def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Pat
     assert (done.code, done.lines[-1]) == (1, checked.lines[-1])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.parquet", "report.html", "report.json"]
     report = json.loads((tmp_path / "out/report.json").read_bytes())
-    assert (report["totals"]["violations"], report["totals"]["sessions"]) == (30, 12)
+    assert (report["totals"]["violations"], report["totals"]["sessions"]) == (31, 12)
     assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [("127.0.0.1:20092", ["4.3"]), ("127.0.0.1:20093", ["4.3"])]
     table = pq.read_table(tmp_path / "out/findings.parquet")
     described = {field.name: field.metadata[b"comment"].decode() for field in table.schema}
