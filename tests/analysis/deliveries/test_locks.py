@@ -1,0 +1,75 @@
+"""Whose session ends is asked of the group, not of each of its partitions: it names the same ones as if each had been asked."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kshark.analysis.deliveries.locks import GroupLocks, Locks
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.deliveries.records_in_flight import Hold, May, Record
+from kshark.analysis.machines.in_flight import ACQUIRED
+from kshark.analysis.sessions.steps import Partition
+from tests.analysis.plain import step
+
+MEMBERS = "abcdef"
+
+
+class Asked:
+    """The locks of a partition, and each of them as it was added."""
+
+    def __init__(self, partition: Partition, group: GroupLocks) -> None:
+        self.locks = Locks(partition, group)
+        self.records: OffsetRanges[May] = OffsetRanges()
+        self.added: list[tuple[int, str]] = []
+
+    def add(self, member: str, late_ns: int) -> None:
+        hold = Hold(step(1, member=member), late_ns, late_ns)
+        first = (self.records.last or 0) + 1
+        self.records.put(first, first, (Record(ACQUIRED, 1, hold),))
+        self.locks.add(hold, first, first, self.records)
+        self.added.append((late_ns, member))
+
+    def out(self, now_ns: int) -> None:
+        assert len(list(self.locks.out(now_ns))) == sum(late_ns < now_ns for late_ns, _ in self.added)
+        self.added = [one for one in self.added if one[0] >= now_ns]
+
+    def is_concerned(self, member: str, now_ns: int) -> bool:
+        return any(late_ns < now_ns or one == member for late_ns, one in self.added)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_names_the_partitions_that_the_end_of_a_session_concerns(seed: int) -> None:
+    random, group, now_ns = Random(seed), GroupLocks(), 0
+    partitions = {("t", number): Asked(("t", number), group) for number in range(12)}
+    for _ in range(400):
+        now_ns += random.randrange(20)
+        asked, member = random.choice([*partitions.values()]), random.choice(MEMBERS)
+        match random.randrange(8):
+            case 0 | 1 | 2 | 3:
+                asked.add(member, now_ns + random.randrange(1, 300))
+            case 4:
+                asked.out(now_ns)
+            case 5 if random.random() < 0.2:
+                asked.locks.clear()
+                asked.added.clear()
+            case _:
+                due = [partition for partition, one in partitions.items() if one.is_concerned(member, now_ns)]
+                named = group.concern(member, now_ns)
+                assert set(due) <= set(named)
+                assert named == sorted(named)
+                # of a member that had locks it may still be named
+                idle = {partition for partition in named if partition not in due}
+                assert all(group.concern("nobody", now_ns).count(partition) == 0 for partition in idle)
+
+
+def test_a_group_forgets_who_has_no_locks_any_more() -> None:
+    group = GroupLocks()
+    asked = Asked(("t", 0), group)
+    for number in range(300):
+        asked.locks.add(Hold(step(1, member=str(number)), number, number), number, number, OffsetRanges())
+        asked.out(0)
+    assert len([number for number in range(300) if group.concern(str(number), 0)]) < 200
+    asked.locks.clear()
+    assert not any(group.concern(str(number), 1 << 62) for number in range(300))
