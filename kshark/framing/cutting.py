@@ -5,6 +5,7 @@ Source: Kafka protocol guide, "Common Request and Response Structure".
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import chain
 from struct import Struct
@@ -23,6 +24,72 @@ if TYPE_CHECKING:
 Broken = tuple[Stream, int, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
+_UINT32: Final = Struct(">I").unpack_from
+
+
+class Cuts:
+    """The frames of one batch, in the order in which they were cut: of many streams at once, or of one that is searched, as its bytes
+    come. Columns cost as much for one frame as for many, so those of single streams are rows until they are `taken`.
+    """
+
+    def __init__(self) -> None:
+        self._done: list[Frames] = []
+        self._buffer: list[bytes] = []
+        self._size = 0
+        #: Streams that rows belong to, by their number in `Frames.flows`.
+        self._streams: dict[Stream, int] = {}
+        #: Stream, start, end, first packet and its time, last packet and its time, whether to be marked RESYNC.
+        self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
+
+    def all(self, streams: Iterable[Stream], tell: Tell) -> list[Broken]:
+        self._make_columns()
+        frames, broken = cut(streams, tell)
+        if frames is not None:
+            self._done.append(frames)
+        return broken
+
+    def one(self, stream: Stream, tell: Tell) -> list[Broken]:
+        if not stream.can_be_cut(tell):
+            return []
+        data, starts, ends = stream.joined(), list[int](), list[int]()
+        at, invalid = _frames(stream, data, 0, len(data), starts, ends)
+        if starts:
+            self._add(stream, data[:at], starts, ends)
+        stream.drop(at)
+        return [] if invalid is None else [(stream, *stream.break_off(invalid, tell))]
+
+    def taken(self) -> list[Frames]:
+        """All of them; none is kept."""
+        self._make_columns()
+        done, self._done = self._done, []
+        return done
+
+    def _add(self, stream: Stream, data: bytes, starts: list[int], ends: list[int]) -> None:
+        number = self._streams.setdefault(stream, len(self._streams))
+        packet, time_ns, ready, ready_ns = stream.packet, stream.time_ns, stream.ready, stream.ready_ns
+        edges, before, ids = stream.edges(), self._size, list[int]()
+        unsure = stream.confirm(len(starts))
+        for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            first, last = bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1
+            row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last]
+            self._rows.append((number, *row, index < unsure))
+            place = start + 4 if stream.by_client else start
+            if place + 4 <= end:
+                ids.append(ready[last] << 32 | _UINT32(data, place)[0])
+        whole = ends[-1] - starts[-1] >= 4
+        stream.remember(ids if stream.by_client else ids[-1:] if whole else [], data, starts)
+        self._buffer.append(data)
+        self._size += len(data)
+
+    def _make_columns(self) -> None:
+        if not self._rows:
+            return
+        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, unsure = np.array(self._rows).T.copy()
+        flows = [stream.flow for stream in self._streams]
+        by_client = [stream.by_client for stream in self._streams]
+        columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns)
+        self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns, resync=unsure.astype(bool)))
+        self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 
 def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
@@ -107,9 +174,7 @@ def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
     for stream, count in zip(streams, counts, strict=True):
         if count:
             if stream.unsure:
-                unsure = min(stream.unsure, count)
-                frames.resync[at : at + unsure] = True
-                stream.unsure -= unsure
+                frames.resync[at : at + stream.confirm(count)] = True
             rows = range(at if stream.by_client else at + count - 1, at + count)
             known = [ids[row] for row in rows if row not in short] if short else ids[rows.start : rows.stop]
             stream.remember(known, frames.buffer, map(int, frames.start[at : at + count]))

@@ -13,12 +13,12 @@ from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
 from kshark.framing.brokers import Brokers
-from kshark.framing.cutting import Broken, cut
+from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Flow, Frames, Gap, HalfClosed, Moment, Opened, Segments, Weird
+from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Moment, Opened, Segments, Weird
 from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
 from kshark.tls import KeyLog, TlsStage, unread
 
@@ -57,7 +57,7 @@ class Framing:
         self._holes: dict[int, int] = {}
         self._brokers = Brokers(asking=asking)
         self._told: list[Told] = []
-        self._cuts: list[Frames] = []
+        self._cuts = Cuts()
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
         self._touched: dict[Stream, None] = {}
         self._ended: list[tuple[Conversation, Closed]] = []
@@ -100,9 +100,8 @@ class Framing:
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
-        cuts, self._cuts = self._cuts, []
         told, self._told = self._told, []
-        return self._timeline.release(cuts, told, horizon)
+        return self._timeline.release(self._cuts.taken(), told, horizon)
 
     def _horizon(self) -> int:
         """The last packet up to which the time line is complete: nothing can come in before it any more."""
@@ -168,7 +167,9 @@ class Framing:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
             later: list[Happening] = []
-            for stream, packet, rest in sorted(self._cut(touched), key=lambda each: (each[1], not each[0].by_client)):
+            for stream, packet, rest in sorted(
+                self._cuts.all(touched, self._told.append), key=lambda each: (each[1], not each[0].by_client)
+            ):
                 self._search(self._conversations[stream.flow.id], packet)
                 later += rest
             if later:
@@ -188,12 +189,6 @@ class Framing:
                 break
             held -= stream.size
             stream.give_up(self._told.append)
-
-    def _cut(self, streams: Iterable[Stream]) -> list[Broken]:
-        frames, broken = cut(streams, self._told.append)
-        if frames is not None:
-            self._cuts.append(frames)
-        return broken
 
     def _take_piecewise(self, items: list[Happening]) -> None:
         """Events and pieces of runs in the order of their packets, over all connections that are not settled.
@@ -297,7 +292,7 @@ class Framing:
         """
         waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
-            for _, _, rest in self._cut([stream]):
+            for _, _, rest in self._cuts.one(stream, self._told.append):
                 waiting.extendleft(reversed(list(_pieces(rest))))
             if stream.searching and stream.size:
                 conversation.lose_patience(stream.ready[-1])

@@ -156,6 +156,12 @@ class Stream:
                 self.client_id = header.client_id
                 return
 
+    def confirm(self, count: int) -> int:
+        """So many frames more were cut; returns how many of them are the first ones behind a boundary found by searching."""
+        unsure = min(self.unsure, count)
+        self.unsure -= unsure
+        return unsure
+
     def drop_all(self) -> None:
         """Forgets everything; another protocol's bytes are counted by the flow."""
         self.drop(self.size)

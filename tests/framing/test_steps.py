@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kshark.framing import boundaries, judgement
-from tests.exchange.test_stage import metadata
+from kshark.framing import boundaries, cutting, judgement
+from kshark.model import Frames
+from tests.exchange.test_stage import answer, metadata
 from tests.framing.test_middle import messages
 from tests.packets import Tcp, Wire
 
@@ -59,3 +60,24 @@ def test_bytes_behind_an_impossible_length_in_small_pieces(looks: list[int], siz
     tcp.client(metadata(2) + metadata(3) + metadata(4))
     assert [message.correlation_id for message in messages(wire.packets)] == [1, 2, 3, 4]
     assert len(looks) < 25 * len(NOISE) / size
+
+
+def test_frames_between_gaps_become_columns_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other request is lost; each that is left is searched and cut by itself."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for number in range(200):
+        sent = len(wire.packets)
+        tcp.client(metadata(number))
+        if number % 2:
+            del wire.packets[sent:]
+        tcp.broker(answer(number))
+    made: list[Frames] = []
+
+    def making(*columns: Any, **named: Any) -> Frames:
+        made.append(Frames(*columns, **named))
+        return made[-1]
+
+    monkeypatch.setattr(cutting, "Frames", making)
+    assert len(messages(wire.packets)) == 300
+    assert len(made) <= 4
