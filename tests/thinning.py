@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from kshark.analysis import APIS, Analyzer
 from kshark.capture import open_captures
 from kshark.link import Link
-from kshark.model import FIN, RST, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
+from kshark.model import FIN, RST, SYN, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
 from kshark.pipeline import JUDGED, Engine, Options
 from tests.conversation import registry
 from tests.rows import as_the_rows_say
@@ -188,13 +189,43 @@ def _opening(whole: Whole, random: Random) -> Loss:
     return f"without {part}the opening in packet {whole.number[places[0]]}", whole.without(missing)
 
 
+def _every_nth(whole: Whole, random: Random) -> Loss:
+    step = random.choice((2, 3, 5, 10, 20, 50))
+    first = random.randrange(step)
+    return f"without every {step}th packet from place {first} on", whole.without(range(first, len(whole.number), step))
+
+
+def _share(whole: Whole, random: Random) -> Loss:
+    percent = random.choice((1, 5, 20))
+    return f"without {percent} %", whole.without([at for at in range(len(whole.number)) if random.random() * 100 < percent])
+
+
+def _all_flags(whole: Whole, random: Random) -> Loss:
+    flags = random.choice((SYN, FIN | RST, SYN | FIN | RST))
+    return f"without any packet with flags {flags}", (whole.flags & flags) == 0
+
+
+def _connections(whole: Whole, random: Random) -> Loss:
+    share = random.choice((0.1, 0.3, 0.5))
+    gone = [pair for pair in whole.pairs if random.random() < share]
+    return f"without connections {gone}", ~np.isin(whole.path >> 1, gone)
+
+
+def _broker(whole: Whole, random: Random) -> Loss:
+    """The end of most connections is a broker."""
+    often = Counter(end for pair in whole.pairs for end in whole.ends[pair])
+    gone = random.choice([end for end, count in often.items() if count > 1] or [*often])
+    return f"without {gone}", ~np.isin(whole.path >> 1, [pair for pair in whole.pairs if gone in whole.ends[pair]])
+
+
 def _several(whole: Whole, random: Random) -> Loss:
     losses = [random.choice(_OTHERS[:-1])(whole, random) for _ in range(random.randint(2, 4))]
     return " and ".join(words for words, _ in losses), np.logical_and.reduce([keep for _, keep in losses])
 
 
 _OTHERS: list[Callable[[Whole, Random], Loss]] = [
-    *(_run, _direction, _direction_from, _connection, _ending, _endings, _heartbeat, _opening, _beginning, _end, _several)
+    *(_run, _direction, _direction_from, _connection, _ending, _endings, _heartbeat, _opening, _beginning, _end),
+    *(_every_nth, _share, _all_flags, _connections, _broker, _several),
 ]
 
 
@@ -262,15 +293,21 @@ def place_of(finding: Finding) -> Place:
     return finding.client, finding.broker, None if about is None else about.correlation_id
 
 
+#: Who sent what another one is blamed for.
+_SENT_BY = {"network": "client"}
+
+
 def added(whole: Iterable[Finding], thinned: Iterable[Finding]) -> list[Finding]:
     """Violations of the thinned capture at exchanges where the whole has none of the same code.
 
     A refusal that the whole explains by somebody's fault may have another explanation by the same one's fault: where the packets behind
-    the special cause are missing, the general one is left.
+    the special cause are missing, the general one is left. A request that its client repeated because the network lost the answer was
+    sent by the client all the same: without that answer in sight it is the client's alone.
     """
     known = [finding for finding in whole if finding.verdict == "violation"]
     codes = {(finding.code, place_of(finding)) for finding in known}
-    explained = {(finding.blame, place_of(finding)) for finding in known if finding.cause is not None}
+    caused = [finding for finding in known if finding.cause is not None]
+    explained = {(blame, place_of(finding)) for finding in caused for blame in {finding.blame, _SENT_BY.get(finding.blame)}}
     return [
         finding
         for finding in thinned

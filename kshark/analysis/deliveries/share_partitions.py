@@ -124,7 +124,7 @@ class Deliveries:
             said += self._misdirected(step, answer, session)
         if self._rules.pending:
             self._rules.prove(said)
-        if not acquired and step.any_doubt is not None:
+        if not acquired and (step.any_doubt is not None or (answer is None and step.is_fetch)):
             session.unread = step.end
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
@@ -209,7 +209,7 @@ class Deliveries:
             if partition.acquired_here:
                 partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored)
-            partition.stored = start, read
+            partition.stored, partition.seen = (start, read), max(partition.seen, read.call.end)  # a restart before is over
             for lost in self._stranded.get((partition.group_id, partition.leader), ()):
                 if lost.end > read.packet:
                     partition.miss(lost)

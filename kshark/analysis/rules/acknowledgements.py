@@ -199,9 +199,12 @@ def _mine(record: Record, step: Step) -> Iterator[Hold]:
 
 
 def _goes_on(now: Acknowledging, before: Step) -> bool:
-    """Whether the member's session went on since an exchange before: no request of it that may have fetched records is missing."""
-    unbroken = None if now.session is None else now.session.unbroken
-    return unbroken is not None and unbroken.packet <= before.packet
+    """Whether the member's session went on since an exchange before, and no answer of it that may have handed records out is missing."""
+    session = now.session
+    if session is None or session.unbroken is None or session.unread > before.packet:
+        return False
+    waits = session.last is None or session.last.packet < now.step.packet  # for an answer to what was sent before
+    return not waits and session.unbroken.packet <= before.packet
 
 
 def _late(now: Acknowledging) -> Piece | None:

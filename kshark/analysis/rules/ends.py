@@ -41,7 +41,7 @@ def _goes_on(now: Situation) -> bool:
     if step.kind is not SUBSEQUENT or step.epoch == 1:
         return False
     again = before is not None and before.refused and before.epoch > 1 and goes_on_from(step.epoch, before.epoch)
-    return again or step.epoch == next_epoch(now.session.count)
+    return again or (now.session.unbroken is not None and step.epoch == next_epoch(now.session.count))
 
 
 def used_after_final(now: Situation) -> Argument | None:

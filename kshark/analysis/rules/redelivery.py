@@ -28,8 +28,8 @@ _INVALID_RECORD_STATE: Final = 121
 
 def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
     """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts for this one."""
-    step, partition = now.step, now.share_partition
-    if now.error != 0 or partition.handed < step.packet:
+    step, partition, session = now.step, now.share_partition, now.session
+    if now.error != 0 or partition.handed < step.packet or session is None:
         return None
     for run in now.runs:
         for piece in partition.records.over(run.first, run.last):
@@ -37,7 +37,9 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
             if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
                 continue
             before = hold.before
-            if before is not None and before.is_of(step) and hold.step.member_id == step.member_id and hold.is_ahead_of(step):
+            if before is None or not before.is_of(step) or hold.step.member_id != step.member_id:
+                continue
+            if hold.is_ahead_of(step) and session.clock.is_before(step.time_ns, hold.step.end_ns):
                 return _stale(now, piece, before, hold)
     return None
 

@@ -157,7 +157,8 @@ class SessionState:
     departed: Beat | None = None
     strays: int = 0
     in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known.
+    #: The last packet of a request or an answer that could not be read to its end, or was not there: what was handed out by then is not
+    #: known.
     unread: int = 0
     #: Partitions that another broker leads, as the last fetch's answer says.
     hints: dict[Partition, Hint] = field(default_factory=dict)

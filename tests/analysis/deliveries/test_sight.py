@@ -122,3 +122,16 @@ def test_of_an_assigned_partition_another_broker_may_have_handed_records_out() -
     assigned(a, 0)
     again = refused(a, 2, 0, 9, UNKNOWN_TOPIC_OR_PARTITION)
     assert findings(talk)[1:] == [note("ACK_WRONG_LEADER", again)]
+
+
+def test_an_answer_that_is_missing_may_have_handed_them_out_again() -> None:
+    """The session goes on all the same, so that nothing but the answer tells."""
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, (0, 9))
+    a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
+    lost = acquires(a, 2, (0, 9, 2))
+    b = a.on(talk.connection())
+    asked = refused(b, 3, 0, 9)
+    assert ("ACK_NOT_ACQUIRED", "violation") not in causes(talk.without_packets(lost.answer_packets))
+    assert asked.answer_packets
