@@ -11,6 +11,7 @@ from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_REQUEST,
     Chain,
+    Header,
     Knows,
     Witness,
     answer_to,
@@ -177,6 +178,8 @@ def _requests_told(
         told, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
         if told > 0 or (told == 0 and final and opened and telling):
             return 2 + 2 * telling * (1 + opened) + opened + _linked(chain, other)
+    if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, witness):
+        return 3  # what follows that request is none: a broker cannot read it either
     if chain.consistent and chain.headers and not chain.whole:
         stream.awaited = chain.headers[0].end
         if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
@@ -226,6 +229,17 @@ def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
     if found is None:
         return UNANSWERED
     return OTHERWISE if witness.answers(first.key, first.version, other, *found) < 0 else ANSWERED
+
+
+def _certainly_answered(first: Header, head: bytes, other: bytes, witness: Witness) -> bool:
+    """Whether the first request and the answer to it are, to their last bytes, what the header says."""
+    found = answer_to(other, first.correlation_id)
+    return (
+        found is not None
+        and first.telling
+        and witness.asks(head, 4, first.end) >= 0
+        and witness.answers(first.key, first.version, other, *found) > 0
+    )
 
 
 def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness) -> bool:
