@@ -124,8 +124,10 @@ class Deliveries:
             said += self._misdirected(step, answer, session)
         if self._rules.pending:
             self._rules.prove(said)
-        if not acquired and (step.any_doubt is not None or (answer is None and step.is_fetch)):
+        if not acquired and step.any_doubt is not None:
             session.unread = step.end
+        if answer is None and step.is_fetch:
+            session.unheard = step.end
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
                 self._got_nothing(step, session, said)

@@ -157,9 +157,10 @@ class SessionState:
     departed: Beat | None = None
     strays: int = 0
     in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that could not be read to its end, or was not there: what was handed out by then is not
-    #: known.
+    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known. And of a
+    #: fetch whose answer is not there.
     unread: int = 0
+    unheard: int = 0
     #: Partitions that another broker leads, as the last fetch's answer says.
     hints: dict[Partition, Hint] = field(default_factory=dict)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
