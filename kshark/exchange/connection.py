@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +18,7 @@ from kshark.model import Flow, Message
 
 #: Of a request that waits, what its answer needs.
 _what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+_ID_OF: Final = attrgetter("correlation_id")
 
 
 class Open(msgspec.Struct, gc=False):
@@ -69,6 +72,18 @@ class Connection:
     offered: bytes = b""
     #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or was refused.
     authenticated: bool | None = None
+    #: Every request that found others open had a higher correlation id: what is open is in their order.
+    rising: bool = True
+
+    def place_of(self, correlation_id: int) -> int | None:
+        """Where the first open request with that correlation id stands; None where there is none."""
+        waiting = self.open
+        if correlation_id > self.highest:
+            return None
+        if not self.rising:
+            return next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
+        place = bisect_left(waiting, correlation_id, key=_ID_OF)
+        return place if place < len(waiting) and waiting[place].correlation_id == correlation_id else None
 
     @property
     def state(self) -> FlowState:
@@ -93,6 +108,7 @@ def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
             correlation_id, client_id, UNSET, UNSET, size, body,
         )  # fmt: skip
         known.open.append(Open(message, decoder, correlation_id, owner))
+    known.rising = all(one.correlation_id < other.correlation_id for one, other in pairwise(known.open))
     return known
 
 

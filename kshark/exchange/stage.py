@@ -202,6 +202,7 @@ class ExchangeStage:
         if correlation_id > connection.highest:
             connection.highest = correlation_id  # the usual: clients count up
         else:
+            connection.rising = False
             same = next((request for request in waiting if request.correlation_id == correlation_id), None)
             if same is not None:
                 _mark(message, "CORRELATION_ID_REUSED", _named(same.message))
@@ -270,8 +271,7 @@ class ExchangeStage:
     def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is weird."""
         waiting = connection.open
-        may_be_here = enumerate(waiting) if correlation_id <= connection.highest else ()
-        place = next((at for at, request in may_be_here if request.correlation_id == correlation_id), None)
+        place = connection.place_of(correlation_id)
         if place is None:
             return None, None
         request = waiting[place]
