@@ -89,11 +89,15 @@ def judge(
     heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
     waits: list[tuple[Stream, Boundary | None]] = []
-    if side is None:
-        service = foreign(heads[0]) or foreign(heads[1])
+    others = foreign(heads[0]), foreign(heads[1])
+    if side is None or others[0] == others[1]:
+        service = others[0] or others[1]
         if service is not None:
             conversation.flow.service = service
             return
+    elif not all(heads) and not final:
+        return  # said to be Kafka, and one side speaks something else: the other side's word decides
+    if side is None:
         side = _client(conversation, heads, witness, final, waits)
     if side is None:
         side = _by_broker(conversation, heads, brokers, packet, witness, final)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from kshark.model import Closed
-from kshark.pipeline import Engine
+from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from tests.exchange.test_stage import answer, framed, metadata
 from tests.packets import Tcp, Wire, batch
@@ -145,8 +145,8 @@ PROTOCOLS = {
 REGISTRY = Registry()
 
 
-def services(wire: Wire) -> list[str]:
-    pages = Engine(None, REGISTRY).pages([batch(wire.packets)])
+def services(wire: Wire, options: Options | None = None) -> list[str]:
+    pages = Engine(options, REGISTRY).pages([batch(wire.packets)])
     return [event.flow.service for page in pages for event in page if isinstance(event, Closed)]
 
 
@@ -167,6 +167,23 @@ def test_no_other_protocol_is_taken_for_kafka(protocol: str, middle: bool) -> No
     say(tcp if middle else tcp.open(), PROTOCOLS[protocol], middle=middle)
     tcp.close()
     assert "kafka" not in services(wire)
+
+
+def test_a_port_said_to_be_kafkas_where_both_sides_speak_something_else_is_not() -> None:
+    """Nobody is accused of frames that are none. What one side alone sends there is read as Kafka: whoever answers it can tell."""
+    http, declared = PROTOCOLS["HTTP/1.1"], Options(kafka_ports=frozenset([9092]))
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    say(tcp, http, middle=False)
+    tcp.close()
+    assert services(wire, declared) == ["http"]
+
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(http.ask)
+    tcp.broker(answer(1))
+    tcp.close()
+    assert services(wire, declared) == ["kafka"]
 
 
 # -- Kafka's header over other bodies
