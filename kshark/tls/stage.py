@@ -77,12 +77,11 @@ class TlsStage:
 
     def _decide(self, number: int, happened: list[Happening], out: list[Item]) -> None:
         """Whether a connection is TLS, told by its first bytes."""
-        begins = _is_all(happened)
-        client = _client(happened) if begins else None
+        client, unsure = _client(happened) if _is_all(happened) else (None, False)
         if client is not None:
             self._connections[number] = Connection(happened[0].flow, client, self.keys)
             self._take(number, happened, out)
-        elif begins and _may_be_tls(happened):
+        elif unsure:
             self._undecided[number] = happened
         else:
             out += happened
@@ -131,33 +130,26 @@ def _is_all(happened: list[Happening]) -> bool:
     return isinstance(happened[0], Run) and size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
 
 
-def _head(happened: list[Happening], side: Side) -> bytes:
-    """The first bytes that a side sends; none where its beginning was not seen."""
-    if not happened[0].flow.begun[side]:
-        return b""
-    pieces = (piece for item in happened if isinstance(item, Run) and item.side == side for piece in item.data[: _TYPE + 1])
-    return b"".join(pieces)[: _TYPE + 1]
+def _client(happened: list[Happening]) -> tuple[Side | None, bool]:
+    """The side of the TLS client, and whether there are too few bytes to tell; as far as the first bytes do, packet by packet."""
+    flow, heads = happened[0].flow, [b"", b""]
+    begins = [step for order, item in enumerate(happened) for step in _steps(order, item, _TYPE + 1)]
+    for _, _, index, item in sorted(begins, key=_place):
+        if isinstance(item, Run):
+            head = heads[item.side] = (heads[item.side] + item.data[index])[: _TYPE + 1]
+            if not (flow.begun[item.side] and head.startswith(_BEGINNING[: len(head)])):
+                return None, False
+            if len(head) > _TYPE:
+                if head[_TYPE] not in (CLIENT_HELLO, SERVER_HELLO):
+                    return None, False
+                return item.side if head[_TYPE] == CLIENT_HELLO else _SIDES[1 - item.side], False
+    return None, type(happened[-1]) is not Closed
 
 
-def _client(happened: list[Happening]) -> Side | None:
-    """The side of the TLS client; None where the beginning is not, or not yet, that of TLS."""
-    for side in _SIDES:
-        head = _head(happened, side)
-        if len(head) > _TYPE and head.startswith(_BEGINNING) and head[_TYPE] in (CLIENT_HELLO, SERVER_HELLO):
-            return side if head[_TYPE] == CLIENT_HELLO else _SIDES[1 - side]
-    return None
-
-
-def _may_be_tls(happened: list[Happening]) -> bool:
-    """Whether these are too few bytes to tell, and the connection goes on."""
-    heads = [_head(happened, side) for side in _SIDES]
-    return any(heads) and all(len(head) <= _TYPE and _BEGINNING.startswith(head[:2]) for head in heads) and type(happened[-1]) is not Closed
-
-
-def _steps(order: int, item: Happening) -> list[tuple[int, int, int, Happening]]:
-    """The pieces of a run, or the event, each with the packet that it came with."""
+def _steps(order: int, item: Happening, most: int | None = None) -> list[tuple[int, int, int, Happening]]:
+    """The pieces of a run, `most` of them, or the event, each with the packet that it came with."""
     if isinstance(item, Run):
-        return [(packet, order, index, item) for index, packet in enumerate(item.ready)]
+        return [(packet, order, index, item) for index, packet in enumerate(item.ready[:most])]
     return [(item.packet, order, 0, item)]
 
 

@@ -15,7 +15,7 @@ from kshark.pipeline import Engine, Options
 from kshark.tls.schedule import next_secret, traffic_keys
 from kshark.tls.suites import SUITES_13
 from tests.conversation import registry
-from tests.packets import Tcp, Wire, batch
+from tests.packets import Tcp, Wire, batch, batches
 
 SUITE = SUITES_13[0x1303]
 RANDOM = bytes(range(32))
@@ -202,3 +202,22 @@ def test_a_server_that_answers_something_else_is_named(hello: bytes, why: str) -
     tcp.broker(bytes(100))
     tcp.close()
     assert talk.read(key_log(*ALL)) == ([], [why])
+
+
+@pytest.mark.parametrize("begins", [b"\3\1\0", b"\x16", b"\x16\3\1\0\0\x99\7"], ids=["not TLS", "too short to tell", "no hello"])
+def test_what_comes_first_tells_however_many_packets_come_at_once(begins: bytes) -> None:
+    """A ServerHello behind a client's bytes that are not TLS makes none of them."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(begins)
+    tcp.broker(server_hello())
+    tcp.client(client_hello())
+    tcp.close()
+
+    def told(size: int) -> list[tuple[str, str]]:
+        parts = batches(wire.packets, [size] * len(wire.packets))
+        events = [event for page in Engine(None, registry()).pages(parts) for event in page]
+        services = [event.flow.service for event in events if isinstance(event, Closed)]
+        return [*((event.code, event.detail) for event in events if isinstance(event, Weird)), *(("", service) for service in services)]
+
+    assert told(1) == told(2) == told(len(wire.packets))
