@@ -15,6 +15,10 @@ from spark_analysis.master import is_here
 _OURS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # what ran is kept for pages that nobody sees; its plans fill a session that goes on for long
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
     # what goes to Python at a time

@@ -12,7 +12,7 @@ from kshark.analysis import Analyzer
 from kshark.cli import check, stats
 from kshark.conditions import filter as filters
 from kshark.exchange import stage
-from kshark.framing import stage as framing
+from kshark.framing import cutting
 from kshark.records import reader
 from tests.fuzz import bodies, captures
 from tests.fuzz.kinds import KINDS
@@ -57,7 +57,7 @@ PLANTED: dict[str, tuple[str, str, Any, str, Any]] = {
     "a reader that never ends": ("frames", "Hang", stage, "read_response", endless),
     "a header that is skipped by one path": ("frames", "differ", stage, "skip_tags", lambda buffer, at, end: at),
     "a writer that forgets": ("bodies", "written", bodies, "compile_writer", without_last(bodies.compile_writer)),
-    "frames that raise": ("captures", "ZeroDivisionError", framing, "cut", raising),
+    "frames that raise": ("captures", "ZeroDivisionError", cutting, "cut", raising),
     "an analysis with one path that is another": ("captures", "analysis", captures, "Analyzer", lambda **how: Other(**how)),
     "columns that lose": ("records", "two ways", reader.Columns, "read", lambda *_: []),
     "a filter that raises": ("filters", "ZeroDivisionError", filters, "parse", raising),

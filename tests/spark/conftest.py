@@ -19,6 +19,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from spark_analysis.session import open_session
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    session = open_session("local[2]", {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse})
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse, "spark.driver.memory": "2g"}
+    session = open_session("local[2]", settings)
     yield session
     session.stop()

@@ -140,7 +140,9 @@ def not_led_here(now: Acknowledging) -> Argument | None:
     """The broker does not lead the partition, or not any more: nobody's fault when a leader moves."""
     if now.error not in _NOT_LEADER:
         return None
-    return refusal(now, "the broker does not lead this partition, or not any more", "not_leader", now.extent)
+    unknown = now.error == _UNKNOWN_TOPIC_OR_PARTITION
+    text = "the broker does not lead this partition, or " + ("has handed out none of its records" if unknown else "not any more")
+    return refusal(now, text, "not_leader", now.extent)
 
 
 def not_told(now: Acknowledging) -> Argument:
