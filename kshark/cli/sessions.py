@@ -17,6 +17,7 @@ from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line
 from kshark.output.sink import Sink
 from kshark.output.spans import folded
+from kshark.output.units import number
 from kshark.pipeline import Options
 
 EXAMPLES = (
@@ -46,8 +47,9 @@ def run(args: Namespace) -> int:
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
     wanted, passed = display_filter(args), Packets()
 
+    analyzer = Analyzer(sessions=True, steps=args.verbose or wanted is not None)
+
     def listed() -> Iterator[Listed]:
-        analyzer = Analyzer(sessions=True, steps=args.verbose or wanted is not None)
         for page in source:
             analyzer.page(page)  # findings are `kshark check`'s
             for event in page:
@@ -57,7 +59,11 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
         analyzer.close()
         yield from analyzer.listed()
 
-    sessions = [session for session in sessions_of(listed()) if session.closed is None or source.tells(session.closed.time_ns)]
+    every = sessions_of(listed())
+    if left_out := int(analyzer.summary()["sessions"]) - len(every):
+        note = f"{number(left_out)} more share sessions are not listed, nor counted below; look at less at a time: --since, --until"
+        print(f"kshark: {note}", file=sys.stderr)
+    sessions = [session for session in every if session.closed is None or source.tells(session.closed.time_ns)]
     if wanted is not None:
         sessions = list(_of_steps(sessions, passed, shown=args.verbose))
     if args.format == "json":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import kshark as face
+from kshark import limits
 from tests.cli.command import Run
 from tests.cli.incident import incident, written
 from tests.shared import CAPTURES
@@ -135,6 +136,13 @@ def test_sessions_are_listed_with_how_they_ended(kshark: Run, trace: Path) -> No
     assert "123 ×1" in next(line for line in done.lines if line.startswith("billing"))
     assert "final_epoch" in next(line for line in done.lines if line.startswith("audit"))
     assert done.lines[-1].startswith("2 sessions: ")
+
+
+def test_sessions_that_are_too_many_to_list_are_counted(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SESSIONS", 5)
+    done = kshark("sessions", CAPTURES / "share-restart.pcap")
+    assert done.err.startswith("kshark: 3 more share sessions are not listed, nor counted below; ")
+    assert done.lines[-1].startswith("5 sessions: ")
 
 
 def test_sessions_as_json(kshark: Run, trace: Path) -> None:
