@@ -38,8 +38,10 @@ REORDER_BYTES: Final = 4 << 20
 LATE_BYTES: Final = 32 << 20
 #: A hole is given up when the peer has acknowledged past it and so many segments have come after it.
 REORDER_SEGMENTS: Final = 64
-#: It is also given up so many nanoseconds after that acknowledgement.
-REORDER_NS: Final = 1_000_000_000
+#: No message is held longer than this for what other connections may still bring, in nanoseconds of packet time.
+HELD_NS: Final = 200_000_000
+#: A hole is also given up so long after that acknowledgement; one that nobody acknowledges holds other connections no longer than this.
+REORDER_NS: Final = HELD_NS // 2
 #: Connections whose TLS secrets are remembered, 500 bytes each; of more the first ones are forgotten.
 TLS_KEYS: Final = 100_000
 #: Bytes of secrets that one pcapng file may bring before a packet.
@@ -66,8 +68,6 @@ UNFINISHED_BYTES: Final = 64 << 20
 FRAME_PIECES: Final = 4_096
 #: Bytes of one direction that are looked at again with each packet until it is known what they are; with more, now and then.
 RECOGNITION_BYTES: Final = 64 << 10
-#: Messages wait for so many packets at most until a connection is recognised, so that all come out in one time line.
-HELD_PACKETS: Final = 20_000
 #: With more bytes of messages than this waiting, none waits longer.
 HELD_BYTES: Final = 32 << 20
 #: Requests that wait for their answer on one connection.

@@ -49,13 +49,9 @@ class Ends(NamedTuple):
     second: str
 
 
-#: What Metadata may call the machine itself, and its address on the wire.
-_LOCAL: Final = {"localhost": "127.0.0.1"}
-
-
 def endpoint(host: str, port: int) -> str:
-    """A listener as Metadata and FindCoordinator name it, written as Ends has it: `address:port`, IPv6 in brackets."""
-    host = _LOCAL.get(host, host)
+    """A listener as Metadata and FindCoordinator name it, written as in Ends: `address:port`, IPv6 in brackets, localhost as 127.0.0.1."""
+    host = "127.0.0.1" if host == "localhost" else host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -214,8 +210,20 @@ class Gap:
 
 
 @dataclass(slots=True, eq=False)
+class Late:
+    """What came of a connection from packet `since` on was known only with this packet, so much later that others did not wait for it.
+
+    Stands in the time line before all that.
+    """
+
+    flow: int
+    since: int
+    packet: int
+
+
+@dataclass(slots=True, eq=False)
 class Frames:
-    """Frames as columns, ordered by the packet that completed each: the one time line that later stages and users see.
+    """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users see.
 
     `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows` (the connection)
     and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are the packets and times of a frame's
@@ -386,4 +394,4 @@ class Finding(msgspec.Struct, gc=False):
     last_offset: int | None = None
 
 
-Event = Frames | Message | Exchange | Weird | Gap | Opened | HalfClosed | Closed
+Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed

@@ -25,9 +25,9 @@ from kshark.parallel.sorting import Buckets, numbered, of_all
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
 from kshark.tables.events import (
-    Ending,
+    Course,
     Placed,
-    ending_of,
+    course_of,
     first_packet_of,
     flow_of,
     messages_of,
@@ -65,7 +65,7 @@ class Connections:
 
     number: int
     flows: dict[int, Flow] = field(default_factory=dict)
-    endings: dict[int, Ending] = field(default_factory=dict)
+    courses: dict[int, Course] = field(default_factory=dict)
     #: Beginnings, ends and holes, and signs that they were alive.
     events: list[Placed] = field(default_factory=list)
     weirds: list[Weird] = field(default_factory=list)
@@ -89,9 +89,9 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     for row in tables["flows"].toArrow().to_pylist():
         of, first = found[row["capture"]], row["packet"]
         flow = of.flows[first] = flow_of(first, row)
-        of.endings[first] = ending_of(row)
+        of.courses[first] = course_of(row)
         of.observed.connection(flow)
-        of.events += of_flow(row, flow)
+        of.events += of_flow(row, flow, of.courses[first])
         of.events += signs_of_flow(row, flow)
     kind, is_asked_for = F.col("kind"), F.col("code").isin("TIME_DISORDER", "DUPLICATE_PACKETS", *BOOK.weirds)
     alone = (kind == "event") | F.col("exchange").isNull()  # others are with their exchanges
@@ -102,7 +102,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
         elif row["kind"] == "event":
             of.observed.weird(weird_of(row, None))
         if first in of.flows:
-            of.events.append(of_weird(row, of.flows[first], of.endings[first]))
+            of.events.append(of_weird(row, of.flows[first], of.courses[first]))
         elif row["kind"] != "gap":
             of.weirds.append(weird_of(row, None))
     return found
@@ -122,7 +122,7 @@ def packed(exchanges: DataFrame, suspects: Suspects | None, captures: Mapping[st
             known = frame_of(exchanges.sparkSession, schema, [(number, True) for number in numbers])
             rows = rows.join(F.broadcast(known), _OF[name], "left")
         rows = rows.where(common | F.col("groups") | F.col("members"))
-    connections = {name: (of.number, of.endings) for name, of in captures.items()}
+    connections = {name: (of.number, of.courses) for name, of in captures.items()}
     return (
         rows.select(*_COLUMNS)
         .mapInArrow(by_row(_SCHEMA, lambda found: _pack(found, connections, buckets)), _EXCHANGES)
@@ -168,7 +168,7 @@ def _said(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
 # -- in a task
 
 
-def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Ending]]], buckets: int) -> Iterator[Row]:
+def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Course]]], buckets: int) -> Iterator[Row]:
     bodies, nobody = Bodies(), Ends("", "")
     common = defaultdict[int, list[Placed]](list)
     packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
@@ -180,19 +180,19 @@ def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Endin
 
     for count, cells in enumerate(rows):
         row: dict[str, Any] = dict(zip(_COLUMNS, cells, strict=True))
-        number, endings = known[row["capture"]]
+        number, courses = known[row["capture"]]
         first = first_packet_of(row["flow_id"])
-        if first not in endings:
+        if first not in courses:
             continue
         flow = Flow(first, nobody, first, 0)
-        events = [*of_exchange(row, messages_of(row, flow, bodies), flow, endings[first])]
+        events = [*of_exchange(row, messages_of(row, flow, bodies), flow, courses[first])]
         (asked, _), (place, exchange) = events[0], events[-1]
         assert isinstance(exchange, Exchange)
         told = of_all(asked, place, exchange)
         if told is None:
             packing[number].add(asked, place, exchange)
         else:
-            common[number] += (*sign_before_orphan(row, flow), *told)
+            common[number] += (*sign_before_orphan(row, flow, courses[first]), *told)
         if count % _TOGETHER == 0:
             yield from full()
     yield from full(rest=True)

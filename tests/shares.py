@@ -22,7 +22,7 @@ from kshark.facts import Fact, Facts, Question
 from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.link.ranges import together
-from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Message, Moment, Opened, PacketBatch, Weird
+from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Late, Message, Moment, Opened, PacketBatch, Weird
 from kshark.parallel.judging import Judging
 from kshark.parallel.segments import Piece, shared_out, unpack
 from kshark.parallel.sorting import Packed, Sorter, numbered
@@ -189,7 +189,7 @@ def renumbered(shares: list[list[Event]]) -> list[list[Event]]:
     numbers = {flow.first_packet: number for number, flow in enumerate(sorted((f for each in flows for f in each.values()), key=_first))}
     for events, known in zip(shares, flows, strict=True):
         for event in events:
-            if isinstance(event, (Message, Weird)) and event.flow is not None:
+            if isinstance(event, (Late, Message, Weird)) and event.flow is not None:
                 event.flow = numbers[known[event.flow].first_packet]
     for known in flows:
         for flow in known.values():
@@ -208,11 +208,14 @@ def merged(parts: list[list[list[Event]]]) -> list[Event]:
 
 
 def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, int, int], Event]]:
-    """Each event with its place: packet, whether before its messages, with them or at the end of a connection, connection."""
+    """Each event with its place: packet, whether known late, before its messages, with them or at the end of a connection, connection."""
     places: list[tuple[int, int, int]] = []
     ending: tuple[int, int] | None = None
     for event in reversed(events):
         packet, flow = _packet(event), _flow(event)
+        if isinstance(event, Late):
+            places.append((packet, -1, flow))
+            continue
         if isinstance(event, (Closed, HalfClosed)):
             ending = packet, flow
         elif ending != (packet, flow) or not (isinstance(event, Weird) or getattr(event, "outcome", "") == "unanswered"):
@@ -230,7 +233,7 @@ def _packet(event: Event) -> int:
 
 
 def _flow(event: Event) -> int:
-    if isinstance(event, (Message, Weird)):
+    if isinstance(event, (Late, Message, Weird)):
         return -1 if event.flow is None else event.flow
     return event.flow.id  # type: ignore[union-attr]
 

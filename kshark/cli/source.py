@@ -22,7 +22,7 @@ from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.errors import UnreadableInput
-from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
+from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Late, Message, Opened, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
@@ -149,7 +149,7 @@ def is_shown(what: Event | Told, begin_ns: int) -> bool:
         case Exchange():
             last = what.response or what.request
             return last is not None and last.time_ns >= begin_ns
-        case Opened() | HalfClosed() | Closed() | Frames():
+        case Opened() | HalfClosed() | Closed() | Frames() | Late():
             return True
     from kshark.analysis import ListedStep  # 0.1 s: only for those who analyse
 

@@ -23,6 +23,7 @@ from kshark.framing.recognition import (
     requests_from,
 )
 from kshark.framing.streams import UNSURE, Stream, Tell
+from kshark.framing.waiting import NEVER
 from kshark.model import Flow, Side
 
 #: What became of a first request.
@@ -32,16 +33,13 @@ OTHERWISE: Final = -2
 
 
 class Conversation:
-    """A connection while it is cut into frames: its two streams, and from which packet on the time line waits for it (0: it does not)."""
+    """A connection while it is cut into frames: its two streams, and what the judgement of it needs."""
 
-    __slots__ = ("flow", "held_from", "holed", "late", "streams", "try_at")
+    __slots__ = ("flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.streams = (Stream(flow, 0), Stream(flow, 1))
-        self.held_from = 0
-        #: The time line waited long enough: what is found from now on stands in it where it was found, not where its bytes came.
-        self.late = False
         #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
         self.holed = False
         self.try_at = 0
@@ -50,21 +48,19 @@ class Conversation:
     def size(self) -> int:
         return self.streams[0].size + self.streams[1].size
 
-    def uncertain(self, packet: int) -> tuple[int, int]:
-        """How many bytes are here of which it is not known yet what they are, and since which packet."""
-        streams = [s for s in self.streams if s.size and s.ready[0] <= packet and (s.searching or self.flow.service == "unknown")]
-        return sum(stream.size for stream in streams), min((stream.ready[0] for stream in streams), default=packet)
+    def unclear(self, packet: int) -> tuple[int, int]:
+        """By side, with which packet the first byte came that is not understood yet; NEVER where all are. `packet`: the last one read.
 
-    def lose_patience(self, packet: int) -> int:
-        """Sets `late` if the time line has waited too long, or for too many bytes; returns since which packet it waits."""
-        size, since = self.uncertain(packet)
-        self.late = self.late or size > limits.HELD_BYTES or packet - since >= limits.HELD_PACKETS
-        return since
-
-    def delay(self, packet: int, time_ns: int) -> None:
-        """The bytes here were understood late: they count as complete with this packet."""
-        for stream in self.streams:
-            stream.delay(packet, time_ns)
+        Answers wait for their requests too, as long as these are not too many bytes.
+        """
+        streams, client = self.streams, self.flow.client_side
+        unknown = self.flow.service == "unknown"
+        first = [s.ready[0] if s.size and (s.searching or unknown) and s.ready[0] <= packet else NEVER for s in streams]
+        if unknown:
+            return min(first), min(first)
+        if client is not None and streams[client].size <= limits.HELD_BYTES:
+            first[1 - client] = min(first)
+        return first[0], first[1]
 
     def drop_all(self) -> None:
         """Another protocol's bytes are counted by the flow and forgotten."""

@@ -8,21 +8,23 @@ where a batch ends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
 from kshark.framing.brokers import Brokers
+from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Witness
 from kshark.framing.streams import Stream
-from kshark.framing.timeline import NEVER, Ending, Line, Timeline, Told
-from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Moment, Opened, Segments, Weird
-from kshark.reassembly import Copies, Item, Reassembly, Run, Runs
+from kshark.framing.timeline import Ending, Line, Timeline, Told
+from kshark.framing.waiting import NEVER
+from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
+from kshark.reassembly import Copies, Hole, Item, Reassembly, Run, Runs
 from kshark.tls import KeyLog, TlsStage, unread
 
-Happening = Run | Gap | Opened | HalfClosed | Closed
+Happening = Run | Gap | HalfClosed | Closed
 #: What happens; of a run only the pieces from this index on are meant.
 Step = tuple[Happening, int]
 
@@ -50,11 +52,11 @@ class Framing:
         self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
         self._conversations: dict[int, Conversation] = {}
-        #: Connections not recognised yet, or without a known message boundary. The time line waits for them, HELD_PACKETS at most.
+        #: Connections not recognised yet, or without a known message boundary.
         self._uncertain: dict[int, Conversation] = {}
-        #: By flow: what came after a hole that may still be filled, and the first packet after that hole.
+        #: By flow: a hole that may still be filled, and what came behind it.
+        self._holes: dict[int, Hole] = {}
         self._waiting: dict[int, list[Step]] = {}
-        self._holes: dict[int, int] = {}
         self._brokers = Brokers(asking=asking)
         self._told: list[Told] = []
         self._cuts = Cuts()
@@ -63,7 +65,7 @@ class Framing:
         self._ended: list[tuple[Conversation, Closed]] = []
         #: Streams that hold the beginning of a frame.
         self._unfinished: dict[Stream, None] = {}
-        self._packet = 0
+        self._clock = Clock()
 
     @property
     def copies(self) -> Copies:
@@ -87,13 +89,13 @@ class Framing:
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
         if segments is not None:
+            self._clock.feed(segments)
             self._take(self._tls.feed(self._reassembly.feed(segments, ends)))
-            if len(segments.packet):
-                self._packet = int(segments.packet[-1])
         return self._release(self._horizon())
 
     def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
         """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
+        self._clock.close(end)
         self._take(self._tls.feed(self._reassembly.close(end)))
         if whole:
             self._told += self.copies.told(end)
@@ -105,29 +107,34 @@ class Framing:
 
     def _horizon(self) -> int:
         """The last packet up to which the time line is complete: nothing can come in before it any more."""
-        waiting = [conversation.held_from for conversation in self._uncertain.values() if conversation.held_from]
-        oldest = min([*waiting, *self._holes.values()], default=NEVER)
         if self._timeline.held_bytes > limits.HELD_BYTES:
-            for conversation in self._uncertain.values():
-                conversation.held_from, conversation.late = 0, True
-            return self._packet
-        return max(oldest - 1, self._packet - limits.HELD_PACKETS)
+            self._timeline.let_go()
+            return self._clock.packet
+        held = [hole.held_from for hole in self._holes.values() if hole.held_from is not None]
+        for flow, waits in self._timeline.waits.items():
+            hole = self._holes.get(flow)
+            held.append(waits.held_from((hole and hole.held_from) or self._clock.packet, self._clock))
+        return min(held, default=NEVER) - 1
 
     def _take(self, items: list[Item]) -> None:
         self._holes = self._reassembly.holes()
+        self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
         unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
         unsettled.update(self._uncertain, self._holes, self._waiting)
         piecewise: list[Happening] = []
         for item in items:
             if isinstance(item, Weird):
                 self._told.append(item)
+            elif isinstance(item, Late):
+                self._timeline.of(item.flow).know(item)
             elif isinstance(item, Runs):
                 self._take_runs(item, unsettled, piecewise)
+            elif isinstance(item, Opened):
+                self._conversations[item.flow.id] = Conversation(item.flow)
+                self._told.append(item)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
                 self._take_settled(item)
             else:
-                if isinstance(item, Opened):
-                    self._conversations[item.flow.id] = Conversation(item.flow)
                 piecewise.append(item)
         self._take_piecewise(piecewise)
         self._cut_touched()
@@ -170,7 +177,8 @@ class Framing:
             for stream, packet, rest in sorted(
                 self._cuts.all(touched, self._told.append), key=lambda each: (each[1], not each[0].by_client)
             ):
-                self._search(self._conversations[stream.flow.id], packet)
+                waits = self._timeline.waits.get(stream.flow.id)
+                self._search(self._conversations[stream.flow.id], packet if waits is None else waits.place(packet, stream.side))
                 later += rest
             if later:
                 self._take_piecewise(later)
@@ -200,17 +208,18 @@ class Framing:
         steps += [(item, 0) for item in items]
         self._waiting = {}
         gapped = {item.flow.id for item, _ in steps if isinstance(item, Gap)}
-        queue = [(_packet(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
+        queue = [(*self._place(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
-            packet, order, item, index = queue[0]
+            place, packet, order, item, index = queue[0]
             number = item.flow.id
-            if packet >= self._holes.get(number, NEVER):
+            hole = self._holes.get(number)
+            if hole is not None and packet >= hole.packet:
                 self._waiting.setdefault(number, []).append((item, index))
                 heappop(queue)
             elif not isinstance(item, Run):
                 heappop(queue)
-                self._take_event(item)
+                self._take_event(item, place)
             elif item.flow.service not in ("kafka", "unknown"):
                 heappop(queue)
             elif item.flow.service == "kafka" and not (number in self._uncertain or number in gapped or number in self._holes):
@@ -220,29 +229,38 @@ class Framing:
                 stream.take(item, index)
                 self._touched[stream] = None
             else:
-                self._piece(item, index)
+                self._piece(item, index, place, gapped=number in gapped)
                 index += 1
                 if index < len(item.ready):
-                    heapreplace(queue, (item.ready[index], order, item, index))
+                    heapreplace(queue, (*self._place(item, index), order, item, index))
                 else:
                     heappop(queue)
 
-    def _piece(self, run: Run, index: int) -> None:
-        conversation = self._conversations[run.flow.id]
-        packet = run.ready[index]
-        conversation.streams[run.side].take_piece(run.data[index], run.packet[index], run.time_ns[index], packet, run.ready_ns[index])
-        self._advance(conversation, packet, run.ready_ns[index])
+    def _place(self, item: Happening, index: int) -> tuple[int, int]:
+        """Its place in the time line, and its own packet."""
+        packet, side = (item.ready[index], item.side) if isinstance(item, Run) else (item.packet, item.side if type(item) is Gap else None)
+        waits = self._timeline.waits.get(item.flow.id)
+        return (packet if waits is None else waits.place(packet, side)), packet
 
-    def _take_event(self, item: Gap | Opened | HalfClosed | Closed) -> None:
+    def _piece(self, run: Run, index: int, place: int, *, gapped: bool) -> None:
+        """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits from there on."""
+        conversation = self._conversations[run.flow.id]
+        stream = conversation.streams[run.side]
+        stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
+        if gapped and conversation.flow.service == "kafka":
+            self._resume(conversation, stream)
+        self._advance(conversation, place)
+
+    def _take_event(self, item: Gap | HalfClosed | Closed, place: int) -> None:
         conversation = self._conversations[item.flow.id]
         if isinstance(item, Gap):
-            self._lose(conversation, item)
+            self._lose(conversation, item, place)
         elif isinstance(item, Closed):
-            self._finish(conversation, item)
+            self._finish(conversation, item, place)
         else:
             self._told.append(item)
 
-    def _advance(self, conversation: Conversation, packet: int, time_ns: int) -> None:
+    def _advance(self, conversation: Conversation, packet: int) -> None:
         """One more piece came: try to recognise the connection, find its message boundary, cut its frames."""
         service: str = conversation.flow.service
         if service == "unknown":
@@ -251,40 +269,40 @@ class Framing:
             if service == "kafka":
                 if not conversation.holed:
                     self._brokers.learn(conversation.flow.broker, packet)
-                if conversation.late:
-                    conversation.delay(packet, time_ns)
             elif service == "unknown":
-                self._hold_time_line(conversation, packet)
+                self._uncertain[conversation.flow.id] = conversation
+                self._wait(conversation, packet)
                 return
         if service == "kafka":
             self._search(conversation, packet)
         else:
             self._uncertain.pop(conversation.flow.id, None)
             conversation.drop_all()
+            self._wait(conversation, packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
         client = conversation.flow.client_side or 0
         streams = (conversation.streams[client], conversation.streams[1 - client])
         if streams[0].searching or streams[1].searching:
-            conversation.lose_patience(packet)
             for stream in streams:
                 self._resume(conversation, stream, final)
         self._review(conversation, packet)
 
     def _review(self, conversation: Conversation, packet: int) -> None:
         """Sorts the connection in again: settled when all its boundaries are known, else uncertain."""
-        streams = conversation.streams
-        if any(stream.searching and stream.size for stream in streams):
-            self._hold_time_line(conversation, packet)
-        elif any(stream.searching for stream in streams):
+        if any(stream.searching for stream in conversation.streams):
             self._uncertain[conversation.flow.id] = conversation
-            conversation.held_from = 0
         else:
             self._uncertain.pop(conversation.flow.id, None)
-            conversation.held_from = 0
-            conversation.late = False
-            self._touched.update(dict.fromkeys(streams))
+            self._touched.update(dict.fromkeys(conversation.streams))
+        self._wait(conversation, packet)
+
+    def _wait(self, conversation: Conversation, packet: int) -> None:
+        """What is not understood by now waits; what waited and is understood was known with this packet."""
+        since, waits = conversation.unclear(packet), self._timeline.waits.get(conversation.flow.id)
+        if waits is not None or since != (NEVER, NEVER):
+            (waits or self._timeline.of(conversation.flow.id)).wait(since, packet, self._clock)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
         """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
@@ -293,24 +311,15 @@ class Framing:
         waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
             for _, _, rest in self._cuts.one(stream, self._told.append):
-                waiting.extendleft(reversed(list(_pieces(rest))))
-            if stream.searching and stream.size:
-                conversation.lose_patience(stream.ready[-1])
-                if conversation.late:
-                    stream.delay(*((final.packet, final.time_ns) if final else (stream.ready[-1], stream.ready_ns[-1])))
-                if stream.find(conversation.streams[1 - stream.side], self._witness, final is not None, self._told.append):
-                    continue
+                waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
+            other = conversation.streams[1 - stream.side]
+            if stream.searching and stream.size and stream.find(other, self._witness, final is not None, self._told.append):
+                continue
             if not waiting:
                 return
             stream.take_piece(*waiting.popleft())
 
-    def _hold_time_line(self, conversation: Conversation, packet: int) -> None:
-        """From here on the time line waits until it is known what the connection's bytes are, unless that took too long already."""
-        self._uncertain[conversation.flow.id] = conversation
-        since = conversation.lose_patience(packet)
-        conversation.held_from = 0 if conversation.late else since
-
-    def _lose(self, conversation: Conversation, gap: Gap) -> None:
+    def _lose(self, conversation: Conversation, gap: Gap, packet: int) -> None:
         conversation.holed = True
         stream = conversation.streams[gap.side]
         if conversation.flow.service in ("kafka", "unknown"):
@@ -321,34 +330,35 @@ class Framing:
             stream.lose(gap, self._told.append)
             self._told.append(gap)
             if conversation.flow.service == "kafka":
-                self._review(conversation, gap.packet)
-            elif stream.searching:
+                self._review(conversation, packet)
+                return
+            if stream.searching:
                 self._uncertain[conversation.flow.id] = conversation
+            self._wait(conversation, packet)
 
-    def _finish(self, conversation: Conversation, closed: Closed) -> None:
+    def _finish(self, conversation: Conversation, closed: Closed, packet: int) -> None:
         flow = conversation.flow
         if flow.service == "unknown" and conversation.size:
-            judge(conversation, self._witness, self._brokers, self._ports, closed.packet, self._told.append, final=True)
-            if conversation.late:
-                conversation.delay(closed.packet, closed.time_ns)
+            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=True)
         if flow.service == "kafka":
             if not conversation.holed:
-                self._brokers.learn(flow.broker, closed.packet)
-            self._search(conversation, closed.packet, closed)
+                self._brokers.learn(flow.broker, packet)
+            self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
         self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
-        self._forget(conversation)
+        self._forget(conversation, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
+        packet, _ = self._place(closed, 0)
         if conversation.streams[0].searching or conversation.streams[1].searching:
-            self._search(conversation, closed.packet, closed)
+            self._search(conversation, packet, closed)
             self._cut_touched()
         ending = Ending([], closed)
         for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
         self._told.append(ending)
-        self._forget(conversation)
+        self._forget(conversation, packet)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
@@ -363,16 +373,9 @@ class Framing:
             return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
-    def _forget(self, conversation: Conversation) -> None:
+    def _forget(self, conversation: Conversation, packet: int) -> None:
+        waits = self._timeline.waits.get(conversation.flow.id)
+        if waits is not None:
+            waits.wait((NEVER, NEVER), packet, self._clock)
         self._uncertain.pop(conversation.flow.id, None)
         del self._conversations[conversation.flow.id]
-
-
-def _packet(item: Happening, index: int) -> int:
-    return item.ready[index] if isinstance(item, Run) else item.packet
-
-
-def _pieces(runs: Iterable[Run]) -> Iterator[tuple[bytes, int, int, int, int]]:
-    """The runs' pieces as arguments of Stream.take_piece."""
-    for run in runs:
-        yield from zip(run.data, run.packet, run.time_ns, run.ready, run.ready_ns, strict=True)

@@ -166,11 +166,6 @@ class Stream:
         """Forgets everything; another protocol's bytes are counted by the flow."""
         self.drop(self.size)
 
-    def delay(self, packet: int, time_ns: int) -> None:
-        """The bytes here were understood late: they count as complete with this packet."""
-        self.ready = [packet] * len(self.ready)
-        self.ready_ns = [time_ns] * len(self.ready_ns)
-
     def forget_old_ids(self) -> None:
         """Only at the end of a batch: answers found in it may belong to requests that came long before its last one."""
         del self.ids[: -REMEMBERED if self.by_client else -1]

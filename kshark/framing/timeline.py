@@ -1,7 +1,8 @@
 """The one time line: frames and events in the order of the packets that completed them, however packets were cut into batches.
 
-While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items wait, up to
-limits.HELD_PACKETS packets and limits.HELD_BYTES bytes.
+While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items are held, for limits.HELD_NS
+of packet time and limits.HELD_BYTES bytes at most. What is known only after that keeps its own packet and time, and stands where it was
+known (kshark.framing.waiting).
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from kshark.model import Closed, Frames, Gap, HalfClosed, Opened, Weird
+from kshark.framing.waiting import NEVER, Waits
+from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, Opened, Side, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-Line = Frames | Gap | Weird | Opened | HalfClosed | Closed
+Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 
 class Ending(NamedTuple):
@@ -29,39 +32,105 @@ class Ending(NamedTuple):
     closed: Closed
 
 
-Told = Gap | Weird | Opened | HalfClosed | Ending
+Told = Gap | Late | Weird | Opened | HalfClosed | Ending
 
-NEVER: Final = 1 << 62
+#: What an event that is held takes, about.
+_EVENT_BYTES: Final = 256
+#: Comes behind all flows.
+_ON_TIME: Final = 1 << 62
+
+
+class Place(NamedTuple):
+    """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own packet, and whether
+    after the frames of that packet (as endings are)."""
+
+    known: int
+    late: int
+    packet: int
+    after_frames: bool
+    flow: int
+    event: Told
+
+
+_order: Final = attrgetter("known", "late", "packet", "after_frames", "flow")
 
 
 @dataclass(slots=True, eq=False)
 class Timeline:
-    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits."""
+    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits.
 
+    `waits`: by flow, of which connections something waits or was known late; before that a Late is told.
+    """
+
+    waits: dict[int, Waits] = field(default_factory=dict)
     _held: list[Frames] = field(default_factory=list)
     _told: list[Told] = field(default_factory=list)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the frames that wait."""
-        return sum(len(frames.buffer) for frames in self._held)
+        """Bytes of what is held."""
+        return sum(len(frames.buffer) for frames in self._held) + _EVENT_BYTES * len(self._told)
+
+    def of(self, flow: int) -> Waits:
+        """What of a connection waits, to be changed."""
+        return self.waits.setdefault(flow, Waits())
+
+    def behind(self, holes: dict[int, int]) -> None:
+        """By flow, the first packet behind a hole that is not decided yet: what is told of it from there on waits."""
+        for flow, waits in self.waits.items():
+            waits.hole = holes.get(flow, NEVER)
+        for flow in holes.keys() - self.waits.keys():
+            self.of(flow).hole = holes[flow]
+
+    def let_go(self) -> None:
+        """There is no room for what is held: nothing waits longer."""
+        for waits in self.waits.values():
+            waits.let_go()
 
     def release(self, cuts: list[Frames], told: list[Told], horizon: int) -> list[Line]:
+        late = [Late(flow, *news) for flow, waits in self.waits.items() for news in waits.news()]
+        events = sorted([self._place(each) for each in chain(self._told, late, told)], key=_order)
+        self._told = [each.event for each in events if each.known > horizon]
         if self._told:
-            told = self._told + told
-        told.sort(key=_place)
-        count = _count_until(told, horizon)
-        self._told = told[count:]
-        ready = told[:count]
+            events = [each for each in events if each.known <= horizon]
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:
-            return [event for each in ready for event in _events(each)]
-        if int(frames.last_packet.max()) > horizon:
-            late = frames.last_packet > horizon
-            self._held = [apart(frames.rows(late))]
-            frames = frames.rows(~late)
-        return _lines(_in_order(frames), ready)
+            lines = [event for each in events for event in _events(each.event)]
+        else:
+            known = self._known(frames)
+            if int(known.max()) > horizon:
+                later = known > horizon
+                self._held = [apart(frames.rows(later))]
+                frames, known = frames.rows(~later), known[~later]
+            lines = _lines(*_in_order(frames, known), events)
+        for number in [number for number, waits in self.waits.items() if waits.forget(horizon)]:
+            del self.waits[number]
+        return lines
+
+    def _place(self, told: Told) -> Place:
+        if isinstance(told, Late):  # before all that it is said of
+            return Place(told.packet, told.flow, 0, False, told.flow, told)
+        packet, after_frames, flow, side = _own_place(told)
+        waits = None if isinstance(told, Opened) else self.waits.get(flow)  # that it was opened is certain at once
+        known = packet if waits is None else waits.known(packet, side)
+        return Place(known, _ON_TIME if known == packet else flow, packet, after_frames, flow, told)
+
+    def _known(self, frames: Frames) -> Int64s:
+        """The packet with which each frame was known."""
+        own = frames.last_packet
+        waits = [self.waits.get(flow.id) for flow in frames.flows] if self.waits else ()
+        if not any(waits):
+            return own
+        known = own.copy()
+        order = np.argsort(frames.stream, kind="stable")
+        edges = np.searchsorted(frames.stream[order], np.arange(len(frames.flows) + 1)).tolist()
+        for number, each in enumerate(waits):
+            if each is not None:
+                rows = order[edges[number] : edges[number + 1]]
+                side = _side(frames.flows[number], frames.by_client[number])
+                known[rows] = [each.known(packet, side) for packet in own[rows].tolist()]
+        return known
 
 
 def joined(parts: list[Frames]) -> Frames | None:
@@ -98,39 +167,56 @@ def apart(frames: Frames) -> Frames:
     return replace(frames, buffer=b"".join(pieces), flows=flows, by_client=by_client, stream=stream, start=end[:-1], end=end[1:])
 
 
-def _in_order(frames: Frames) -> Frames:
-    packet = frames.last_packet
-    return frames if (packet[1:] >= packet[:-1]).all() else frames.rows(np.argsort(packet, kind="stable"))
+def _side(flow: Flow, by_client: bool | None) -> Side | None:
+    client = flow.client_side
+    if client is None or by_client is None:
+        return None
+    return client if by_client else 0 if client else 1
 
 
-def _lines(frames: Frames, told: list[Told]) -> list[Line]:
+def _in_order(frames: Frames, known: Int64s) -> tuple[Frames, Int64s]:
+    """By their places."""
+    own = frames.last_packet
+    if known is own:
+        if (own[1:] >= own[:-1]).all():
+            return frames, own
+        order = np.argsort(own, kind="stable")
+    else:
+        order = np.lexsort((own, _late(frames, known), known))
+    return frames.rows(order), known[order]
+
+
+def _late(frames: Frames, known: Int64s) -> Int64s:
+    """Of each frame, as in Place."""
+    flows = np.array([flow.id for flow in frames.flows])
+    return np.where(known > frames.last_packet, flows[frames.stream], _ON_TIME)
+
+
+def _lines(frames: Frames, known: Int64s, events: list[Place]) -> list[Line]:
     """Frames cut at the events between them."""
     lines: list[Line] = []
     at = 0
-    packets = frames.last_packet.tolist() if told else []
-    for each in told:
-        packet, after_frames, _ = _place(each)
-        to = (bisect_right if after_frames else bisect_left)(packets, packet)
+    places = [*zip(*(column.tolist() for column in (known, _late(frames, known), frames.last_packet)), strict=True)] if events else []
+    for each in events:
+        to = (bisect_right if each.after_frames else bisect_left)(places, (each.known, each.late, each.packet))
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
-        lines += _events(each)
+        lines += _events(each.event)
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
 
 
-def _place(told: Told) -> tuple[int, bool, int]:
-    """Where it belongs in the time line: packet, whether after the frames of that packet (as endings are), flow."""
+def _own_place(told: Gap | Weird | Opened | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
+    """Its packet, whether after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
     if isinstance(told, Weird):
-        return told.packet, False, told.flow or 0
+        return told.packet, False, -1 if told.flow is None else told.flow, told.side
+    if isinstance(told, Gap):
+        return told.packet, False, told.flow.id, told.side
     event = told.closed if isinstance(told, Ending) else told
-    return event.packet, isinstance(event, (HalfClosed, Closed)), event.flow.id
+    return event.packet, isinstance(event, (HalfClosed, Closed)), event.flow.id, None
 
 
 def _events(told: Told) -> Sequence[Line]:
     return [*told.weirds, told.closed] if isinstance(told, Ending) else [told]
-
-
-def _count_until(told: list[Told], horizon: int) -> int:
-    return sum(_place(each)[0] <= horizon for each in told)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kshark.framing import joined
-from kshark.model import Event, Exchange, Flow, Frames, Message, Weird
+from kshark.model import Event, Exchange, Flow, Frames, Late, Message, Weird
 
 #: Columns of model.Frames with a value for each row.
 _BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "last_packet", "last_time_ns", "resync")
@@ -82,7 +82,7 @@ def flows_of(events: Iterable[Event]) -> dict[int, Flow]:
             if event.flows is not seen:  # most frames of a batch share one list of connections
                 seen = event.flows
                 found.update([(flow.id, flow) for flow in seen])
-        elif not isinstance(event, (Weird, Message, Exchange)):
+        elif not isinstance(event, (Late, Weird, Message, Exchange)):
             found[event.flow.id] = event.flow
     return found
 

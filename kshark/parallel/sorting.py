@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
 from kshark.tables.bodies import as_fields
-from kshark.tables.events import AFTER, BEFORE, MESSAGES, Place, Placed
+from kshark.tables.events import AFTER, BEFORE, LATE, MESSAGES, Place, Placed
 
 _KEY: Final = BOOK.bucket
 _NEVER: Final = 1 << 62
@@ -165,6 +165,8 @@ class Sorter:
                 self._weird(at, at - self._count in late, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
+            elif kind is Late:
+                self._place(event.packet, LATE, self._first[event.flow], at)  # type: ignore[union-attr,index]
         self._count += len(events)
         yield from self._buckets.full()
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from kshark import limits
-from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Side, Weird
+from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
 from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Range
-from kshark.reassembly.directions import MASK, WINDOW, Direction, Late, Segment, ahead
-from kshark.reassembly.runs import Item, Run
+from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead
+from kshark.reassembly.runs import Hole, Item, Run
 
 #: How far from the number due a RST is still believed.
 _NEAR: Final = WINDOW >> 10
@@ -45,9 +45,10 @@ class Connection:
     def late_bytes(self) -> int:
         return self.sides[0].late_bytes + self.sides[1].late_bytes
 
-    def hole_packet(self) -> int:
-        """The first packet that waits behind a hole."""
-        return min(late.packet for side in self.sides for late in side.late)
+    def hole(self, clock_ns: int) -> Hole:
+        """What waits for its holes at that time, if it has any."""
+        held = [packet for side in self.sides if (packet := side.held_from(clock_ns)) is not None]
+        return Hole(min(side.hole_packet() for side in self.sides if side.late), min(held, default=None))
 
     def carried(self, segment: Segment) -> bool:
         """Of one that is over: whether the segment lies wholly within what it carried; then it is counted."""
@@ -206,9 +207,12 @@ class Connection:
         if there.next is None:
             self._learn(segment.side, segment.seq, segment.ack, segment.flags)
             return
+        before = there.acked
         there.acknowledge(segment.ack)
-        if there.late and there.acked_ns is None:
-            there.see_acked(segment.clock_ns)
+        if there.late and there.acked != before:
+            there.last_acked = Moment(segment.packet, segment.clock_ns)
+        if there.late and there.acked_at is None:
+            there.see_acked(Moment(segment.packet, segment.clock_ns))
 
     def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
         """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent nothing yet."""
@@ -238,19 +242,21 @@ class Connection:
             if segment.size:
                 self._again(segment)
             return
-        late = Late(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
+        late = Waiting(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
+        now = Moment(segment.packet, segment.clock_ns)
         if distance > 0:
-            self._keep(here, late, segment.clock_ns, out, segment.side)
+            self._keep(here, late, now, out, segment.side)
             return
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
+        if here.late and here.late[0].place <= here.place:
+            self._decide(here, now, out)
         while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
-            here.acked_ns = None
-        if here.late and here.acked_ns is None:
-            here.see_acked(segment.clock_ns)
+        if here.late and here.acked_at is None:
+            here.see_acked(now)
 
-    def _keep(self, here: Direction, late: Late, clock_ns: int, out: list[Item], side: Side) -> None:
-        twin = here.keep(late)
+    def _keep(self, here: Direction, late: Waiting, now: Moment, out: list[Item], side: Side) -> None:
+        twin = here.keep(late, now)
         if twin is not None:
             shared = min(len(twin.payload), len(late.payload))
             if twin.payload[:shared] != late.payload[:shared]:
@@ -260,16 +266,16 @@ class Connection:
                 twin.payload += late.payload[len(twin.payload) :]
                 twin.missing = late.missing
             return
-        if here.acked_ns is not None:
+        if here.acked_at is not None:
             here.since_acked += 1
         elif len(here.late) == 1 or here.late[0] is late:
-            here.see_acked(clock_ns)
+            here.see_acked(now)
         if here.late_bytes > limits.REORDER_BYTES:
-            self._give_up(here, side, "buffer_full", clock_ns, out)
+            self._give_up(here, side, "buffer_full", now, out)
         elif here.since_acked >= limits.REORDER_SEGMENTS:
-            self._give_up(here, side, "missing", clock_ns, out)
+            self._give_up(here, side, "missing", now, out)
 
-    def _deliver(self, here: Direction, side: Side, late: Late, ready: int, ready_ns: int, out: list[Item]) -> None:
+    def _deliver(self, here: Direction, side: Side, late: Waiting, ready: int, ready_ns: int, out: list[Item]) -> None:
         """Hands on the part of a segment that is new; `late.place` is at or before the place due."""
         assert here.next is not None
         known = here.place - late.place
@@ -300,40 +306,47 @@ class Connection:
         out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None
 
+    def _decide(self, here: Direction, when: Moment, out: list[Item]) -> None:
+        """The first hole is filled, or will not be: if others did not wait for that, what came behind it was known late."""
+        since = here.decide(when)
+        if since is not None:
+            out.append(Late(self.flow.id, since, when.packet))
+
     def _give_up(
-        self, here: Direction, side: Side, reason: Literal["missing", "buffer_full", "at_close"], clock_ns: int, out: list[Item]
+        self, here: Direction, side: Side, reason: Literal["missing", "buffer_full", "at_close"], now: Moment, out: list[Item]
     ) -> None:
         """The first hole will not be filled: what waits behind it comes out, each segment ready with its own packet."""
         assert here.next is not None
         first = here.late[0]
         size = first.place - here.place
+        self._decide(here, here.acked_at or now, out)
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)
         here.next = (here.next + size) & MASK
         here.place = first.place
         while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
-        here.acked_ns, here.since_acked = None, 0
+        here.since_acked = 0
         if here.late:
-            here.see_acked(clock_ns)
+            here.see_acked(now)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
         while self.holed:
-            since = [(here.acked_ns, side) for side, here in enumerate(self.sides) if here.late and here.acked_ns is not None]
-            if not since or clock_ns - min(since)[0] < limits.REORDER_NS:
+            since = [(here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None]
+            if not since or clock_ns - min(since)[0].clock_ns < limits.REORDER_NS:
                 return
-            acked_ns, number = min(since)
+            acked_at, number = min(since)
             side: Side = 1 if number else 0
             here = self.sides[side]
-            self._give_up(here, side, "missing", acked_ns + limits.REORDER_NS, out)
+            self._give_up(here, side, "missing", here.last_acked or acked_at, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
-    def give_up(self, clock_ns: int, out: list[Item], reason: Literal["buffer_full", "at_close"] = "buffer_full") -> None:
+    def give_up(self, now: Moment, out: list[Item], reason: Literal["buffer_full", "at_close"] = "buffer_full") -> None:
         """No hole is waited for any longer: there is no room for what lies behind them, or nothing will come."""
         for number, here in enumerate(self.sides):
             side: Side = 1 if number else 0
             while here.late:
-                self._give_up(here, side, reason, clock_ns, out)
+                self._give_up(here, side, reason, now, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
     def _come_to_fin(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
@@ -364,7 +377,7 @@ class Connection:
     ) -> None:
         """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
         if self.holed:
-            self.give_up(time_ns, out, "at_close")
+            self.give_up(Moment(packet, time_ns), out, "at_close")
             if self.closed:
                 return
         packet, time_ns = max((packet, time_ns), self.latest)

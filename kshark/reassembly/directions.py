@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.model import Side
+from kshark.model import BEGIN, Moment, Side
 from kshark.reassembly.runs import Run
 
 MASK: Final = 0xFFFFFFFF
@@ -38,7 +38,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Late:
+class Waiting:
     """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first sequence number, so that
     order survives wrapping."""
 
@@ -61,14 +61,17 @@ class Direction:
     #: Bytes delivered and lost so far: the place of `next`.
     place: int = 0
     #: By their places, one each.
-    late: list[Late] = field(default_factory=list)
+    late: list[Waiting] = field(default_factory=list)
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: When the peer was seen to have acknowledged the whole first hole: clock and segments that came behind it since.
-    acked_ns: int | None = None
+    #: From when on other connections are held until the holes here are decided: the first segment behind one, or what decided one late.
+    since: Moment = BEGIN
+    #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the last acknowledgement.
+    acked_at: Moment | None = None
     since_acked: int = 0
+    last_acked: Moment | None = None
     #: The farthest number at which a segment without bytes stood.
     reached: int | None = None
     fin: int | None = None
@@ -97,8 +100,10 @@ class Direction:
         if self.reached is None or ahead(seq, self.reached) > 0:
             self.reached = seq
 
-    def keep(self, late: Late) -> Late | None:
+    def keep(self, late: Waiting, now: Moment) -> Waiting | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
+        if not self.late:
+            self.since, self.last_acked = now, None
         at = bisect_left(self.late, late.place, key=_place)
         if at < len(self.late) and self.late[at].place == late.place:
             return self.late[at]
@@ -106,7 +111,11 @@ class Direction:
         self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
         return None
 
-    def due(self) -> Late | None:
+    def hole_packet(self) -> int:
+        """The first packet that waits behind a hole."""
+        return min(late.packet for late in self.late)
+
+    def due(self) -> Waiting | None:
         """The first of the late ones, taken out, if there is no hole before it any more."""
         if not self.late or self.late[0].place > self.place:
             return None
@@ -114,12 +123,27 @@ class Direction:
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 
-    def see_acked(self, clock_ns: int) -> None:
+    def see_acked(self, now: Moment) -> None:
         """Notes when the whole first hole is known to have reached the peer."""
         assert self.next is not None
         hole = self.late[0].place - self.place
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
-            self.acked_ns, self.since_acked = clock_ns, 0
+            self.acked_at, self.since_acked = now, 0
+
+    def decide(self, when: Moment) -> int | None:
+        """The first hole is filled, or known to stay one. Gives the first packet that waited for it if others did not wait so long."""
+        self.acked_at = None
+        if when.clock_ns - self.since.clock_ns <= limits.REORDER_NS:
+            return None
+        self.since = when
+        return self.hole_packet()
+
+    def held_from(self, clock_ns: int) -> int | None:
+        """The packet from which on others are held for the hole here; None: nobody is."""
+        if self.acked_at is not None and self.acked_at.clock_ns - self.since.clock_ns > limits.REORDER_NS:
+            return self.acked_at.packet
+        waits = self.late and (self.acked_at is not None or clock_ns - self.since.clock_ns <= limits.REORDER_NS)
+        return self.since.packet if waits else None
 
     def lost_fin(self) -> bool:
         """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
+from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
 
 
 class Grower(Protocol):
@@ -34,6 +35,10 @@ class Run:
         self.time_ns.append(time_ns)
         self.ready.append(ready)
         self.ready_ns.append(ready_ns)
+
+    def pieces(self) -> Iterator[tuple[bytes, int, int, int, int]]:
+        """Each with its columns' values, in their order."""
+        return zip(self.data, self.packet, self.time_ns, self.ready, self.ready_ns, strict=True)
 
     def done(self) -> None:
         if self.grower is not None:
@@ -78,4 +83,14 @@ class Runs:
         return Run(self.flow[index], self.side[index], self.pieces(first, behind), packet, time_ns, packet, time_ns)
 
 
-Item = Run | Runs | Gap | Weird | Opened | HalfClosed | Closed
+class Hole(NamedTuple):
+    """Where a connection has a hole that may still be filled: the first packet that waits behind it, in either direction, and the packet
+    from which on other connections are held for it; None: they are not, or not any more.
+    """
+
+    packet: int
+    held_from: int | None
+
+
+#: In `feed`'s order each connection's own items are; a Late may stand anywhere among them.
+Item = Run | Runs | Gap | Late | Weird | Opened | HalfClosed | Closed

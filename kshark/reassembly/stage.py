@@ -19,7 +19,7 @@ from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.measuring import Measuring
 from kshark.reassembly.past import Past
-from kshark.reassembly.runs import Item, Run, Runs
+from kshark.reassembly.runs import Hole, Item, Run, Runs
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -98,12 +98,12 @@ class Reassembly:
             for pair, connection in sorted(self._holed.items(), key=lambda each: -each[1].late_bytes):
                 if held > limits.LATE_BYTES:
                     held -= connection.late_bytes
-                    connection.give_up(self._clock_ns, out)
+                    connection.give_up(Moment(self._packet, self._clock_ns), out)
                     self._settle(pair, connection)
 
-    def holes(self) -> dict[int, int]:
-        """Flows with a hole, and the first packet that waits behind it: what comes later is not certain to be in order yet."""
-        return {connection.flow.id: connection.hole_packet() for connection in self._holed.values()}
+    def holes(self) -> dict[int, Hole]:
+        """Flows with a hole: what comes behind it is not certain to be in order yet."""
+        return {each.flow.id: each.hole(self._clock_ns) for each in self._holed.values()}
 
     def _fast(self, buffer: bytes, fast: Stretches, out: list[Item]) -> set[int]:
         """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the batches before."""

@@ -293,6 +293,9 @@ _FLOWS: Final = _table(
     Column("client_bytes", "bigint", "payload from the client, retransmissions not counted twice"),
     Column("broker_bytes", "bigint", "payload from the broker"),
     Column("gaps", "int", "holes in either direction"),
+    Column("late_positions", "array<bigint>", "of events of the flow: from each on, they were known with the next packet of late_packets"),
+    Column("late_packets", "array<bigint>", "with which they were known at the earliest: there they stand in time"),
+    version=2,
 )
 
 _WEIRDS: Final = _table(

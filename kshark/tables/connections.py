@@ -24,6 +24,9 @@ class Connection:
     #: Each request without exchange yet, with its position.
     requests: ByMessage[tuple[Message, int]] = field(default_factory=ByMessage)
     half_closed: HalfClosed | None = None
+    #: Positions from which on events were known, at the earliest, with the packet beside.
+    late_positions: list[int] = field(default_factory=list)
+    late_packets: list[int] = field(default_factory=list)
     half_closed_position: int | None = None
     #: What members of share groups asked.
     earlier: Earlier = field(default_factory=Earlier)
@@ -35,6 +38,14 @@ class Connection:
     def next(self) -> int:
         self.position += 1
         return self.position - 1
+
+    def late(self, packet: int) -> None:
+        """The next events were known with that packet at the earliest."""
+        if self.late_positions and self.late_positions[-1] == self.position:
+            self.late_packets[-1] = packet
+        else:
+            self.late_positions.append(self.position)
+            self.late_packets.append(packet)
 
     def named(self, message: Message) -> Where:
         """Its ends as its messages name them: all of them name them the same."""
@@ -83,4 +94,6 @@ class Connection:
             flow.stream_bytes[client],
             flow.stream_bytes[1 - client],
             flow.gaps,
+            self.late_positions or None,
+            self.late_packets or None,
         )

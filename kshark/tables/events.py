@@ -7,8 +7,9 @@ Not kept in rows is what no rule needs: records.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -17,19 +18,37 @@ from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, M
 from kshark.tables.bodies import Bodies
 
 RowMap = Mapping[str, Any]
-#: Where an event stands: packet, BEFORE to AFTER, first packet of its flow, place among the flow's events.
+#: Where an event stands: packet, LATE to AFTER, first packet of its flow, place among the flow's events.
 Place = tuple[int, int, int, int]
 Placed = tuple[Place, Event]
-#: Packet, and place among the flow's events.
-Ending = tuple[int, int]
 
-#: Of what happens with one packet, on any connection: what is told before its messages, these, and the ends of connections.
+#: Of what happens with one packet, on any connection: what of earlier packets was known only now, what is told before the packet's
+#: messages, these, and the ends of connections.
+LATE: Final = -1
 BEFORE: Final = 0
 MESSAGES: Final = 1
 AFTER: Final = 2
 
 _FIRST: Final = -1
 _LAST: Final = 1 << 62
+
+
+class Course(NamedTuple):
+    """What a `flows` row tells of where the connection's events stand.
+
+    `ending`: packet and position with which its ends begin: what lies behind in the same packet comes with them. `late`: positions, in
+    their order, each with the packet with which events from there on were known at the earliest.
+    """
+
+    ending: tuple[int, int]
+    late: list[tuple[int, int]]
+
+    def place(self, packet: int, phase: int, first: int, position: int) -> Place:
+        """Of one with that packet: there, unless it was known only later."""
+        at = bisect_left(self.late, (position + 1, 0))
+        if at and self.late[at - 1][1] > packet:
+            return self.late[at - 1][1], LATE, first, position
+        return packet, phase, first, position
 
 
 def place_of(table: str, row: RowMap) -> Place:
@@ -73,9 +92,9 @@ class Timeline:
 
     def __init__(self) -> None:
         self._bodies = Bodies()
-        #: By first packet: the connections that are open, and where their ends begin.
+        #: By first packet: the connections that are open, and where their events stand.
         self._flows: dict[int, Flow] = {}
-        self._ends: dict[int, Ending] = {}
+        self._courses: dict[int, Course] = {}
         self._numbered = 0
         self._to_come: list[tuple[Place, int, Event]] = []
         self._count = 0
@@ -92,9 +111,9 @@ class Timeline:
         elif first in self._flows:
             flow = self._flows[first]
             if table == "exchanges":
-                self._add(*of_exchange(row, messages_of(row, flow, self._bodies), flow, self._ends[first]))
+                self._add(*of_exchange(row, messages_of(row, flow, self._bodies), flow, self._courses[first]))
             else:
-                self._add(of_weird(row, flow, self._ends[first]))
+                self._add(of_weird(row, flow, self._courses[first]))
         elif first < 0 and table == "weirds":
             self._add((place, weird_of(row, None)))
 
@@ -105,7 +124,7 @@ class Timeline:
         while self._to_come and self._to_come[0][0] < place:
             event = heapq.heappop(self._to_come)[2]
             if isinstance(event, Closed):
-                del self._flows[event.flow.first_packet], self._ends[event.flow.first_packet]
+                del self._flows[event.flow.first_packet], self._courses[event.flow.first_packet]
             yield event
 
     def _add(self, *events: Placed) -> None:
@@ -115,20 +134,20 @@ class Timeline:
 
     def _open(self, row: RowMap) -> None:
         flow = self._flows[row["packet"]] = flow_of(self._numbered, row)
-        self._ends[row["packet"]] = ending_of(row)
+        course = self._courses[row["packet"]] = course_of(row)
         self._numbered += 1
-        self._add(*of_flow(row, flow))
+        self._add(*of_flow(row, flow, course))
 
 
-def of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
+def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
     """A connection's beginning and ends."""
     first = row["packet"]
     yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
     if row["half_closed_packet"] is not None:
         half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-        yield (half.packet, AFTER, first, row["half_closed_position"]), half
+        yield course.place(half.packet, AFTER, first, row["half_closed_position"]), half
     closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
-    yield (closed.packet, AFTER, first, _LAST), closed
+    yield course.place(closed.packet, AFTER, first, _LAST), closed
 
 
 def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
@@ -143,41 +162,45 @@ def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
         yield (answer, MESSAGES, first, _FIRST), Exchange(*signs, "answered", flow, answer)
 
 
-def ending_of(row: RowMap) -> Ending:
-    """Where the ends of a `flows` row begin: what lies behind in the same packet comes with them."""
+def course_of(row: RowMap) -> Course:
+    """Where the events of a `flows` row stand."""
     ends_at_once = row["half_closed_packet"] == row["closed_packet"]
-    return row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
+    ending = row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
+    return Course(ending, [*zip(row["late_positions"] or (), row["late_packets"] or (), strict=True)])
 
 
-def of_exchange(row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, ending: Ending) -> Iterator[Placed]:
+def of_exchange(row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course) -> Iterator[Placed]:
     """The messages, and the exchange behind them."""
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
     if request is not None:
-        yield (request.packet, MESSAGES, first, row["request_position"]), request
+        yield course.place(request.packet, MESSAGES, first, row["request_position"]), request
         end = request.packet if end is None else end
     if response is not None:
-        yield (response.packet, MESSAGES, first, row["response_position"]), response
+        yield course.place(response.packet, MESSAGES, first, row["response_position"]), response
         end = response.packet
-    phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > ending else MESSAGES
-    yield (end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
+    phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > course.ending else MESSAGES
+    yield course.place(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
 
 
-def of_weird(row: RowMap, flow: Flow, ending: Ending) -> Placed:
+def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
     """A hole, a message without a readable header, or what else was odd about a connection."""
-    packet, _, first, position = place = place_of("weirds", row)
+    packet, phase, first, position = place_of("weirds", row)
+    event: Event
     if row["kind"] == "message":
-        return (packet, MESSAGES, first, position), frame_of(row, flow)
-    if row["kind"] == "gap":
-        return place, gap_of(row, flow)
-    phase = AFTER if (packet, position) > ending else MESSAGES if row["stage"] == "exchange" else BEFORE
-    return (packet, phase, first, position), weird_of(row, flow)
+        phase, event = MESSAGES, frame_of(row, flow)
+    elif row["kind"] == "gap":
+        event = gap_of(row, flow)
+    else:
+        event = weird_of(row, flow)
+        phase = AFTER if (packet, position) > course.ending else MESSAGES if row["stage"] == "exchange" else BEFORE
+    return course.place(packet, phase, first, position), event
 
 
-def sign_before_orphan(row: RowMap, flow: Flow) -> Iterator[Placed]:
+def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
     """For users that give only some exchanges: a sign of the last request before an answer to none."""
     if row["after_request_packet"] is not None:
-        place = (row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
+        place = course.place(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
         yield place, sign_of(flow, "request", row["after_request_packet"])
 
 

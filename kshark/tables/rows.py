@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kshark.analysis import ListedSession, ListedStep, Told
 from kshark.errors import UnreadableInput
-from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.connections import Connection
@@ -53,6 +53,7 @@ class Rows:
             Opened: self._opened,
             HalfClosed: self._half_closed,
             Closed: self._closed,
+            Late: self._late,
             Gap: self._gap,
             Weird: self._weird,
             Finding: self._finding,
@@ -130,6 +131,9 @@ class Rows:
 
     def _opened(self, event: Opened) -> None:
         self._connection(event.flow).next()
+
+    def _late(self, event: Late) -> None:
+        self._connections[event.flow].late(event.packet)
 
     def _half_closed(self, event: HalfClosed) -> None:
         connection = self._connection(event.flow)

@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import Final
 
 from kshark import limits
-from kshark.model import Closed, Flow, Gap, HalfClosed, Opened, Side, Weird
+from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
 from kshark.reassembly import Item, Run, Runs
 from kshark.tls.connection import Connection
 from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO
@@ -47,7 +47,7 @@ class TlsStage:
         for item in items:
             if isinstance(item, Runs):
                 self._sort_runs(item, doubtful, out)
-            elif not isinstance(item, (Weird, Opened)) and self._is_doubtful(item.flow):
+            elif not isinstance(item, (Weird, Late, Opened)) and self._is_doubtful(item.flow):
                 doubtful.setdefault(item.flow.id, []).append(item)
             else:
                 out.append(item)

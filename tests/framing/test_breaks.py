@@ -116,7 +116,7 @@ def test_a_frame_too_short_for_a_correlation_id_is_not_remembered() -> None:
 
 def test_a_boundary_found_late_has_the_time_of_its_packet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "RECOGNITION_BYTES", 300)
-    monkeypatch.setattr(limits, "HELD_PACKETS", 40)
+    monkeypatch.setattr(limits, "HELD_NS", 5_000_000)
     packets = packets_of(CAPTURES / "share-java-explicit-4.1.2.pcap")[400:]
 
     assert told(batches(packets, [len(packets)])) == told(batches(packets, [50] * 100))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,10 +41,12 @@ def by_ports(keys: Any, shares: int) -> Any:
 
 
 def in_order(told: Told) -> list[tuple[str, ...]]:
-    """The events as plain values; what different connections come to with the capture's last packet has no order."""
-    last = max(event.packet for event in told.events)  # type: ignore[union-attr]
-    values = [(event.packet == last, plainly(event)) for event in told.events]  # type: ignore[union-attr]
-    return [value for at_end, value in values if not at_end] + sorted(value for at_end, value in values if at_end)
+    """The events as plain values; what different connections come to with the capture's last packet, or only then, has no order."""
+    packets = [event.packet for event in told.events]  # type: ignore[union-attr]
+    highest, last = [*accumulate(packets, max)], max(packets)
+    end = next((at for at in range(len(packets) - 1, -1, -1) if packets[at] == highest[at] < last), -1) + 1
+    values = [plainly(event) for event in told.events]
+    return values[:end] + sorted(values[end:])
 
 
 def assert_same(one: Told, other: Told) -> None:

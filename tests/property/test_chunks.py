@@ -117,12 +117,20 @@ def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(na
     assert shown(cut(whole.batches, sizes_of(Random(7), 40))) == expected
 
 
-#: So low that a short capture reaches them. HELD_PACKETS stays: no batch is longer.
-LOW = {"IN_FLIGHT": 3, "RECOGNITION_BYTES": 3_000, "SEARCH_BYTES": 9_000, "REORDER_SEGMENTS": 5, "TOPICS": 9}
+#: So low that a short capture reaches them.
+LOW = {
+    "HELD_NS": 400_000,
+    "REORDER_NS": 200_000,
+    "IN_FLIGHT": 3,
+    "RECOGNITION_BYTES": 3_000,
+    "SEARCH_BYTES": 9_000,
+    "REORDER_SEGMENTS": 5,
+    "TOPICS": 9,
+}
 
 
 @pytest.mark.sweep(quick=4)
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))])
+@pytest.mark.parametrize("seed", [188, *range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400) if seed != 188)])
 def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing that was said changes afterwards, which `told` sees to."""
     for name, value in LOW.items() if seed % 2 else ():

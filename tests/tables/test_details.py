@@ -11,7 +11,7 @@ from kshark import limits
 from kshark.model import Closed, Exchange, Finding, HalfClosed, Message, Opened, Weird
 from kshark.tables import TABLES, Rows, exchanges, held
 from kshark.tables.bodies import Bodies
-from kshark.tables.events import ending_of, flow_of, messages_of, of_exchange, of_flow, sign_before_orphan, signs_of_flow
+from kshark.tables.events import course_of, flow_of, messages_of, of_exchange, of_flow, sign_before_orphan, signs_of_flow
 from kshark.tables.names import Names
 from tests.embedding import exchange, messages
 from tests.packets import Tcp, Wire
@@ -177,12 +177,12 @@ def test_of_a_connection_without_its_exchanges_the_signs_of_life_remain() -> Non
     found = of_story(connection.told())
     bodies = Bodies()
     (row,) = found["flows"]
-    flow, ending = flow_of(0, row), ending_of(row)
-    placed = [*of_flow(row, flow), *signs_of_flow(row, flow)]
+    flow, course = flow_of(0, row), course_of(row)
+    placed = [*of_flow(row, flow, course), *signs_of_flow(row, flow)]
     for row in found["exchanges"]:
         if row["outcome"] == "orphan":
-            placed += sign_before_orphan(row, flow)
-            placed += of_exchange(row, messages_of(row, flow, bodies), flow, ending)
+            placed += sign_before_orphan(row, flow, course)
+            placed += of_exchange(row, messages_of(row, flow, bodies), flow, course)
     told = [event for _, event in sorted(placed, key=lambda one: one[0])]
 
     def shown(event: Any) -> tuple[Any, ...]:

@@ -29,6 +29,7 @@ from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
 from tests.shared import CAPTURES
+from tests.tables import late
 from tests.thinning import events_of
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -280,6 +281,10 @@ def test_the_rows_alone_give_the_events_back() -> None:
 @pytest.mark.parametrize("packet", range(3, 24))
 def test_also_of_a_capture_with_holes(packet: int) -> None:
     assert_same_events(events(consumed().without_packets([packet, packet + 1])))
+
+
+def test_also_where_it_was_known_late() -> None:
+    assert_same_events(late.told().events())
 
 
 @pytest.mark.parametrize(
