@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     #: By name.
     Tables = Mapping[str, DataFrame]
 
-#: The tables that a check or a report may ask for.
+#: The tables that a check or a report may ask for; and one that is only there where records were opened.
 READ: Final = ("exchanges", "share_requests", "acquired", "acknowledgements", "heartbeats", "flows", "weirds")
+_OPENED: Final = ("records",)
 
 
 def exported(spark: SparkSession, folder: Path) -> Tables:
     """The rows of an export: those of the files that its manifest lists."""
-    return {name: one_exported(spark, folder, name) for name in READ}
+    there = read_manifest(folder).tables
+    return {name: one_exported(spark, folder, name) for name in (*READ, *(name for name in _OPENED if name in there))}
 
 
 def one_exported(spark: SparkSession, folder: Path, name: str) -> DataFrame:

@@ -17,7 +17,7 @@ class Audit:
 
     def __init__(self, registry: Registry, *, sessions: bool = False, coverage: bool = False) -> None:
         self._analyzer = Analyzer(sessions=sessions, coverage=coverage)
-        self._observer = Observer(registry)
+        self._observer = Observer(registry, coverage=coverage)
 
     def page(self, page: list[Event]) -> list[Finding]:
         self._observer.page(page)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark.analysis import RuleCoverage
-from kshark.analysis.rules import BOOK
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, WARN, Line, folded
 from kshark.output.text_table import Column, table
 from kshark.output.units import counted, number
@@ -29,17 +28,9 @@ def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator
     kept = len(tested) - broken - unknown
     line = f"{len(tested)} of {counted(len(rules), 'rule')} put to the test: {kept} never broken, {broken} broken, {unknown} not decided"
     yield from folded([(line, PLAIN)], width, 2)
-    if uncounted := [rule.code for rule in rules if not rule.tested and _is_of_bytes(rule)]:
-        yield from folded([("put to the test by bytes that are not counted: ", DIM), (", ".join(uncounted), DIM)], width, 2)
-    if untested := [rule.code for rule in rules if not rule.tested and not _is_of_bytes(rule)]:
+    if untested := [rule.code for rule in rules if not rule.tested]:
         yield from folded([("never put to the test: ", DIM), (", ".join(untested), DIM)], width, 2)
     yield []
-
-
-def _is_of_bytes(rule: RuleCoverage) -> bool:
-    """Whether it is put to the test by bytes of which nobody counts how many there were."""
-    row = BOOK.by_code[rule.code]
-    return bool(row.weird) and not row.read
 
 
 def _row(rule: RuleCoverage) -> list[Line]:

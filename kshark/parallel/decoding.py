@@ -67,7 +67,7 @@ class Decoding:
         self._sorter = Sorter(buckets, opened=options.records in (True, "headers"))
         self._names = TopicNames(registry)
         self._notes = Notes()
-        self._observer = Observer(registry)
+        self._observer = Observer(registry, coverage=True)
         self._beside = beside
         #: Pieces of small batches are put together: what is done a batch costs as much as a few hundred messages.
         self._waiting: list[Piece] = []

@@ -76,6 +76,17 @@ def test_coverage_is_the_same(spark: Any, capsys: pytest.CaptureFixture[str], tm
     both(capsys, [capture, "-q", "--coverage", "-T", "json"], [str(tmp_path), "-q", "--coverage", "-T", "json"])
 
 
+def test_what_puts_rules_about_bytes_to_the_test_is_counted_the_same(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Also where tables were made of opened records: then a check that opens them is what they come to."""
+    capture, coverage = str(CAPTURES / "hostile-records.pcap"), ["-q", "--coverage", "-T", "json"]
+    both(capsys, [capture, *coverage])
+    for opened, folder in (([], tmp_path / "closed"), (["--records"], tmp_path / "opened")):
+        assert said(capsys, kshark.cli.main, "export", capture, *opened, "-o", str(folder))[0] == 0
+        both(capsys, [capture, *coverage, *opened], [str(folder), *coverage])
+
+
 def test_the_exit_code_says_whether_a_rule_was_broken(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     clean = str(CAPTURES / "share-java-explicit.pcap")
     assert said(capsys, spark_analysis.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0

@@ -3,7 +3,7 @@
 Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when all are counted.
 A rule that explains refusals was put to the test by what was accepted, too: it held there. What somebody else's mistake explains says
 nothing of it, and where no explanation is proved, those that came near stay unknown. Rules that are about bytes are put to the test by
-whatever is read of the kind that their row names (Rule.read); of those without one only what they say is counted.
+whatever is read of the kind that their row names (Rule.read).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import untold
-from kshark.analysis.rules.rule import Checked, Rule
+from kshark.analysis.rules.rule import Checked, Read, Rule
 from kshark.analysis.rules.triggers import Trigger
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
@@ -24,8 +24,8 @@ from kshark.analysis.verdict import Part, Verdict
 from kshark.anomaly import Blame
 
 #: Kinds of what is read, of which what is amiss is no part.
-_APART: Final = frozenset({"frames", "matched"})
-_NOTHING: Final[Mapping[str, int]] = {}
+_APART: Final = frozenset({"frames", "matched", "share_requests"})
+_NOTHING: Final[Mapping[Read, int]] = {}
 
 
 class Trial(NamedTuple):
@@ -84,11 +84,11 @@ class Coverage:
     def _pairs(self, other: Coverage) -> tuple[tuple[Counter[Any], Counter[Any]], ...]:
         return (self.trials, other.trials), (self.asked, other.asked), (self.said, other.said)
 
-    def rules(self, read: Mapping[str, int] = _NOTHING, book: RuleBook = BOOK) -> list[RuleCoverage]:
+    def rules(self, read: Mapping[Read, int] = _NOTHING, book: RuleBook = BOOK) -> list[RuleCoverage]:
         """Every rule of the catalogue, in its order; `read`: how much of each kind was read (Observed.read)."""
         return [self._of(rule, read) for rule in book.rules if rule.number is not None]
 
-    def _of(self, rule: Rule, read: Mapping[str, int]) -> RuleCoverage:
+    def _of(self, rule: Rule, read: Mapping[Read, int]) -> RuleCoverage:
         checks = [Checked(rule, check) for check in rule.checks]
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
         said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}

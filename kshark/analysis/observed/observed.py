@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,9 @@ from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode, Test
 from kshark.analysis.observed.ordinary import cause_of
 from kshark.analysis.observed.statistics import OTHERS
+from kshark.analysis.observed.tried import TRIES, Tries
 from kshark.analysis.rules import BOOK
+from kshark.analysis.rules.rule import Read
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
 
@@ -34,7 +36,8 @@ class Observed:
     `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any answer, `explained` those
     that a finding explains. `since_ns` to `until_ns` is the time of its connections, `brokers` are the addresses that spoke Kafka,
     `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if that was counted.
-    Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have none; `connections` speak Kafka.
+    Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have none; `connections` speak Kafka. `tried`
+    is what else puts rules about bytes to the test, if that was counted.
     """
 
     sessions: int = 0
@@ -53,9 +56,10 @@ class Observed:
     one_way: int = 0
     unanswered: int = 0
     connections: int = 0
+    tried: Counter[Read] = field(default_factory=Counter)
 
     @property
-    def read(self) -> dict[str, int]:
+    def read(self) -> dict[Read, int]:
         """How much was read that puts rules about bytes to the test (kshark.analysis.rules.rule.Read)."""
         requests = self.exchanges - self.orphans
         due = requests - self.one_way
@@ -69,6 +73,7 @@ class Observed:
             "due": due,
             "one_way": self.one_way,
             "connections": self.connections,
+            **self.tried,
         }
 
     def rules(self) -> list[RuleCoverage]:
@@ -97,6 +102,7 @@ class Observed:
         self.one_way += other.one_way
         self.unanswered += other.unanswered
         self.connections += other.connections
+        self.tried.update(other.tried)
         self.answered.update(other.answered)
         self.explained.update(other.explained)
         if other.since_ns is not None and other.until_ns is not None:
@@ -152,11 +158,12 @@ class Observer:
     A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own ones; those of the
     partition that it is about, if it is about one; and all of them, where its rule is about exchanges and not about a machine. One that
     stands elsewhere, at a connection's end, say, explains none, and no more does one that is about bytes, but for the codes with which
-    brokers refuse just these (Rule.refused_with), of APIs that no other rule is about.
+    brokers refuse just these (Rule.refused_with), of APIs that no other rule is about. `coverage`: what only that asks for is counted.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, *, coverage: bool = False) -> None:
         self.observed = Observed()
+        self._tries: Mapping[Any, Tries] = TRIES if coverage else {}
         self._codes = ErrorCodes(registry)
         #: By class of body.
         self._tests: dict[type, Test] = {}
@@ -165,7 +172,7 @@ class Observer:
 
     def page(self, page: Iterable[Event]) -> None:
         """Events of the time line; before the findings that they led to."""
-        tests, observed, apis = self._tests, self.observed, _JUDGED
+        tests, observed, apis, tries = self._tests, self.observed, _JUDGED, self._tries
         exchanges = judged = 0
         for event in page:
             if type(event) is Message:
@@ -178,6 +185,8 @@ class Observer:
                     continue
                 if request.api_key in apis:
                     judged += 1
+                if request.api_key in tries:
+                    tries[request.api_key](request, response, observed.tried)
                 if response is None:
                     observed.one_way += event.outcome == "one_way"
                     observed.unanswered += event.outcome != "one_way"

@@ -10,11 +10,11 @@ from kshark.analysis.rules.rule import Check, Rule
 from kshark.api_keys import PRODUCE
 
 #: Since this version a Produce request carries one batch of magic 2 for each partition. Kafka: ProduceRequest.validateRecords; KIP-98.
-_MAGIC_2_ONLY: Final = 3
+MAGIC_2_ONLY: Final = 3
 
 
 def _is_new_produce(odd: Oddity) -> bool:
-    return odd.call.api_key == PRODUCE and odd.sender == "client" and odd.call.version >= _MAGIC_2_ONLY
+    return odd.call.api_key == PRODUCE and odd.sender == "client" and odd.call.version >= MAGIC_2_ONLY
 
 
 def legacy(odd: Oddity) -> Argument | None:
@@ -35,6 +35,7 @@ ROWS: Final = (
         source="Kafka: DefaultRecordBatch",
         blame=("client", "broker"),
         weird=("BATCH_CRC",),
+        read="batches",
         refused_with=(2, 87),
         checks=(Check(damaged),),
         told="a checksum does not match",
@@ -50,6 +51,7 @@ ROWS: Final = (
         source="Kafka: DefaultRecordBatch, LogValidator",
         blame=("client", "broker"),
         weird=("BATCH_COUNT_MISMATCH",),
+        read="counted",
         refused_with=(87,),
         checks=(Check(Oddity.argument),),
         told="a batch does not hold the records that it announces",
@@ -65,6 +67,7 @@ ROWS: Final = (
         source="Kafka: DefaultRecordBatch, LogValidator",
         blame=("client", "broker"),
         weird=("BATCH_OFFSETS",),
+        read="opened",
         refused_with=(87,),
         checks=(Check(Oddity.argument),),
         told="a batch's offsets do not rise to its last one",
@@ -79,6 +82,7 @@ ROWS: Final = (
         text="A record batch is compressed by a codec that does not exist.",
         source="Kafka: CompressionType",
         weird=("CODEC_INVALID",),
+        read="batches",
         refused_with=(-1,),
         checks=(Check(Oddity.argument),),
         told="a batch names a codec that does not exist",
@@ -93,6 +97,7 @@ ROWS: Final = (
         text="A Produce request of version 3 or later carries messages of magic 0 or 1: brokers refuse it.",
         source="KIP-98, KIP-896; Kafka: ProduceRequest.validateRecords",
         weird=("LEGACY_MAGIC",),
+        read="produced",
         refused_with=(87,),
         checks=(Check(legacy),),
         told="a message set of an old format",

@@ -21,8 +21,13 @@ Verdict = Literal["violation", "unknown", "note"]
 #: connection's end, if only that tells what it means.
 At = Literal["request", "answer", "end"]
 #: What puts a rule about bytes to the test, each time that it is read: frames that were cut, messages, requests, answers, answers that have
-#: their request, requests that ask for an answer and those that ask for none, connections.
-Read = Literal["", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections"]
+#: their request, requests that ask for an answer and those that ask for none, connections; answers to ApiVersions, requests to begin
+#: authentication, requests of share groups that are no early access; messages with record batches, and of these Produce requests of
+#: today's format, those whose batches' records were counted, and those whose records were opened.
+Read = Literal[
+    "", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections",
+    "api_versions", "authentications", "share_requests", "batches", "produced", "counted", "opened",
+]  # fmt: skip
 KINDS: Final = tuple(Kind)
 REPLIES: Final = tuple(Reply)
 #: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
@@ -84,7 +89,7 @@ class Rule:
     when: Condition | None = None
     answer: Condition | None = None
     weird: tuple[str, ...] = ()
-    #: Of rules about bytes; empty: that is not counted.
+    #: Of rules about bytes, if they have a number.
     read: Read = ""
     #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
     refused_with: tuple[int, ...] = ()

@@ -30,6 +30,7 @@ ROWS: Final = (
         source="Kafka: SaslServerAuthenticator; KIP-152",
         at="end",
         weird=("SASL_SEQUENCE",),
+        read="authentications",
         refused_with=(34,),
         checks=(Check(out_of_sequence),),
         told="its client had begun to authenticate itself, and was not done",

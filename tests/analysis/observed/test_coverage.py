@@ -55,6 +55,10 @@ def test_every_rule_of_the_catalogue_has_a_row() -> None:
     assert [(row.rule, row.code) for row in rows] == [(rule.number, rule.code) for rule in RULES if rule.number is not None]
 
 
+def test_every_rule_about_bytes_says_what_puts_it_to_the_test() -> None:
+    assert [rule.code for rule in RULES if rule.number is not None and rule.weird and not rule.read] == []
+
+
 def test_a_mistake_breaks_the_rule_that_explains_it_and_tests_no_other() -> None:
     talk = Conversation()
     opened(talk, upto=3).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
