@@ -1,4 +1,4 @@
-"""How often rules were put to the test, as a table for people: those that were, and the names of all others."""
+"""How often rules were put to the test, as a report for people: what was broken, what was right, and what never was tried."""
 
 from __future__ import annotations
 
@@ -6,39 +6,96 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark.analysis import RuleCoverage
-from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, WARN, Line, folded
-from kshark.output.text_table import Column, table
+from kshark.analysis.rules import BOOK
+from kshark.output.catalogue import group_of
+from kshark.output.spans import CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line, folded
+from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, number
 
+#: Columns of what is wrapped, also where nothing limits them.
+_WIDTH: Final = 100
 _COLUMNS: Final = (
     Column("rule", right=True),
     Column("put to the test"),
     Column("blame", drop=1),
     *(Column(title, right=True) for title in ("times", "held", "broken", "unknown", "noted")),
 )
+_OF_SIDES: Final = (
+    Column("whose rules"),
+    *(Column(title, right=True) for title in ("rules", "tested", "never broken", "broken", "not decided")),
+    Column("times right", right=True, drop=1),
+)
+#: What rules came to that were put to the test, the worst first.
+_CAME_TO: Final = {"broken": ERROR, "not decided": WARN, "never broken": GOOD}
 
 
 def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
-    """A row for each rule that was put to the test, what came of all of them, and what never was."""
+    """A row for each rule that was put to the test, by what came of it; how each side did; what never was put to the test."""
     tested = [rule for rule in rules if rule.tested]
     if tested:
-        yield from table(_COLUMNS, [_row(rule) for rule in tested], width)
-    broken = sum(rule.broken > 0 for rule in tested)
-    unknown = sum(rule.unknown > 0 and not rule.broken for rule in tested)
-    kept = len(tested) - broken - unknown
-    line = f"{len(tested)} of {counted(len(rules), 'rule')} put to the test: {kept} never broken, {broken} broken, {unknown} not decided"
-    yield from folded([(line, PLAIN)], width, 2)
-    if untested := [rule.code for rule in rules if not rule.tested]:
-        yield from folded([("never put to the test: ", DIM), (", ".join(untested), DIM)], width, 2)
+        yield from _by_outcome(tested, width)
+    sides = {_side(rule): None for rule in rules}
+    if tested and len(sides) > 1:
+        yield from table(_OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width)
+        yield []
+    counts = ", ".join(f"{len(_of(tested, came))} {came}" for came in ("never broken", "broken", "not decided"))
+    yield from folded([(f"{len(tested)} of {counted(len(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2)
+    yield from _untested([rule for rule in rules if not rule.tested], min(width or _WIDTH, _WIDTH))
     yield []
 
 
-def _row(rule: RuleCoverage) -> list[Line]:
+def _by_outcome(tested: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
+    """One table, a line above each of its parts."""
+    parts = [(came, _of(tested, came)) for came in _CAME_TO]
+    titles, *rows = table(_COLUMNS, [_row(rule) for _, part in parts for rule in part], width)
+    yield titles
+    for came, part in parts:
+        if part:
+            right = sum(rule.held for rule in part)
+            yield [(came, _CAME_TO[came]), (f": {counted(len(part), 'rule')}, {number(right)} times right", DIM)]
+        yield from rows[: len(part)]
+        del rows[: len(part)]
+    yield from rows  # what the table says of columns without room
+    yield []
+
+
+def _untested(rules: Sequence[RuleCoverage], width: int) -> Iterator[Line]:
+    """By what they are about, their names."""
+    groups: dict[str, list[str]] = {}
+    for rule in rules:
+        groups.setdefault(group_of(BOOK.by_code[rule.code]), []).append(rule.code)
+    if groups:
+        yield [(f"never put to the test: {counted(len(rules), 'rule')}", PLAIN)]
+    label = max(map(len, groups), default=0) + 4
+    for group, codes in groups.items():
+        yield from folded([(f"  {group}".ljust(label), LABEL), (", ".join(codes), DIM)], width, label)
+
+
+def _came_to(rule: RuleCoverage) -> str:
+    return "broken" if rule.broken else "not decided" if rule.unknown else "never broken"
+
+
+def _of(rules: Sequence[RuleCoverage], came: str) -> list[RuleCoverage]:
+    return [rule for rule in rules if _came_to(rule) == came]
+
+
+def _side(rule: RuleCoverage) -> str:
+    """Whom it accuses first."""
+    return rule.blame[0] if rule.blame else "nobody"
+
+
+def _of_side(side: str, rules: Sequence[RuleCoverage]) -> list[Cell]:
+    tested = [rule for rule in rules if rule.tested]
+    parts = (len(_of(tested, came)) for came in ("never broken", "broken", "not decided"))
+    return [side, *map(number, (len(rules), len(tested), *parts, sum(rule.held for rule in tested)))]
+
+
+def _row(rule: RuleCoverage) -> list[Cell]:
     counts = ((rule.held, GOOD), (rule.broken, ERROR), (rule.unknown, WARN), (rule.noted, NOTE))
     return [
         [(str(rule.rule), DIM)],
         [(rule.code, CODE)],
-        [(rule.blame[0] if rule.blame else "nobody", DIM)],
+        [(_side(rule), DIM)],
         [(number(rule.tested), PLAIN)],
         *([(number(count), style)] if count else [] for count, style in counts),
     ]
