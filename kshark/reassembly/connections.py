@@ -48,7 +48,7 @@ class Connection:
     def hole(self, clock_ns: int) -> Hole:
         """What waits for its holes at that time, if it has any."""
         held = [packet for side in self.sides if (packet := side.held_from(clock_ns)) is not None]
-        return Hole(min(side.hole_packet() for side in self.sides if side.late), min(held, default=None))
+        return Hole(min(side.since.packet for side in self.sides if side.late), min(held, default=None))
 
     def carried(self, segment: Segment) -> bool:
         """Of one that is over: whether the segment lies wholly within what it carried; then it is counted."""
@@ -211,8 +211,7 @@ class Connection:
         there.acknowledge(segment.ack)
         if there.late and there.acked != before:
             there.last_acked = Moment(segment.packet, segment.clock_ns)
-        if there.late and there.acked_at is None:
-            there.see_acked(Moment(segment.packet, segment.clock_ns))
+            there.see_acked(there.last_acked)
 
     def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
         """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent nothing yet."""
@@ -247,12 +246,13 @@ class Connection:
         if distance > 0:
             self._keep(here, late, now, out, segment.side)
             return
+        since = here.since if here.late else None
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
-        if here.late and here.late[0].place <= here.place:
-            self._decide(here, now, out)
+        if since is not None and here.late[0].place <= here.place:
+            self._decide(here, since, now, out)
         while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
-        if here.late and here.acked_at is None:
+        if here.late:
             here.see_acked(now)
 
     def _keep(self, here: Direction, late: Waiting, now: Moment, out: list[Item], side: Side) -> None:
@@ -306,11 +306,11 @@ class Connection:
         out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None
 
-    def _decide(self, here: Direction, when: Moment, out: list[Item]) -> None:
+    def _decide(self, here: Direction, since: Moment, when: Moment, out: list[Item]) -> None:
         """The first hole is filled, or will not be: if others did not wait for that, what came behind it was known late."""
-        since = here.decide(when)
-        if since is not None:
-            out.append(Late(self.flow.id, since, when.packet))
+        here.acked_at = None
+        if when.clock_ns - since.clock_ns > limits.REORDER_NS:
+            out.append(Late(self.flow.id, since.packet, when.packet))
 
     def _give_up(
         self, here: Direction, side: Side, reason: Literal["missing", "buffer_full", "at_close"], now: Moment, out: list[Item]
@@ -319,15 +319,14 @@ class Connection:
         assert here.next is not None
         first = here.late[0]
         size = first.place - here.place
-        self._decide(here, here.acked_at or now, out)
+        self._decide(here, here.since, here.acked_at or now, out)
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)
         here.next = (here.next + size) & MASK
         here.place = first.place
         while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
         here.since_acked = 0
-        if here.late:
-            here.see_acked(now)
+        here.see_acked(now)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.model import BEGIN, Moment, Side
+from kshark.model import Moment, Side
 from kshark.reassembly.runs import Run
 
 MASK: Final = 0xFFFFFFFF
@@ -66,8 +67,8 @@ class Direction:
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: From when on other connections are held until the holes here are decided: the first segment behind one, or what decided one late.
-    since: Moment = BEGIN
+    #: Packet, clock and place of the late ones, in the order of their packets; those up to `place` are late no more.
+    order: deque[tuple[int, int, int]] = field(default_factory=deque)
     #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the last acknowledgement.
     acked_at: Moment | None = None
     since_acked: int = 0
@@ -103,17 +104,25 @@ class Direction:
     def keep(self, late: Waiting, now: Moment) -> Waiting | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
         if not self.late:
-            self.since, self.last_acked = now, None
+            self.order.clear()
+            self.last_acked = None
         at = bisect_left(self.late, late.place, key=_place)
         if at < len(self.late) and self.late[at].place == late.place:
             return self.late[at]
         self.late.insert(at, late)
         self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
+        if len(self.order) > 2 * len(self.late):
+            self.order = deque([each for each in self.order if each[2] > self.place])
+        self.order.append((*now, late.place))
         return None
 
-    def hole_packet(self) -> int:
-        """The first packet that waits behind a hole."""
-        return min(late.packet for late in self.late)
+    @property
+    def since(self) -> Moment:
+        """When the first of the late ones came."""
+        while self.order[0][2] <= self.place:
+            self.order.popleft()
+        packet, clock_ns, _ = self.order[0]
+        return Moment(packet, clock_ns)
 
     def due(self) -> Waiting | None:
         """The first of the late ones, taken out, if there is no hole before it any more."""
@@ -124,26 +133,22 @@ class Direction:
         return late
 
     def see_acked(self, now: Moment) -> None:
-        """Notes when the whole first hole is known to have reached the peer."""
+        """Notes when the whole first hole, if there is one, was first known to have reached the peer."""
+        if not self.late or self.acked_at is not None:
+            return
         assert self.next is not None
         hole = self.late[0].place - self.place
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
             self.acked_at, self.since_acked = now, 0
 
-    def decide(self, when: Moment) -> int | None:
-        """The first hole is filled, or known to stay one. Gives the first packet that waited for it if others did not wait so long."""
-        self.acked_at = None
-        if when.clock_ns - self.since.clock_ns <= limits.REORDER_NS:
-            return None
-        self.since = when
-        return self.hole_packet()
-
     def held_from(self, clock_ns: int) -> int | None:
-        """The packet from which on others are held for the hole here; None: nobody is."""
-        if self.acked_at is not None and self.acked_at.clock_ns - self.since.clock_ns > limits.REORDER_NS:
-            return self.acked_at.packet
-        waits = self.late and (self.acked_at is not None or clock_ns - self.since.clock_ns <= limits.REORDER_NS)
-        return self.since.packet if waits else None
+        """The packet from which on other connections are held until the first hole is decided; None: they are not."""
+        if not self.late:
+            return None
+        since = self.since
+        if self.acked_at is not None:
+            return since.packet if self.acked_at.clock_ns - since.clock_ns <= limits.REORDER_NS else self.acked_at.packet
+        return since.packet if clock_ns - since.clock_ns <= limits.REORDER_NS else None
 
     def lost_fin(self) -> bool:
         """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""
