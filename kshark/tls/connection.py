@@ -8,6 +8,7 @@ where some that might have been data are missing, a Gap says so. Source: RFC 844
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kshark import limits
@@ -58,6 +59,8 @@ class Connection:
         self._dead = False
         #: Nothing was handed on yet.
         self._silent = True
+        #: The hole before the first bytes of each side that are handed on: a connection of which nothing is read has none.
+        self._before: list[Gap | None] = [None, None]
         self._runs: list[Run | None] = [None, None]
 
     @property
@@ -164,17 +167,19 @@ class Connection:
 
     def _emit(self, side: Records, content: bytes, record: Record, out: list[Item]) -> None:
         number = side.side
-        run = self._runs[number]
-        if run is None:
-            run = self._runs[number] = Run(self.flow, number, [], [], [], [], [])
-            out.append(run)
         ready, ready_ns = record.ready, record.ready_ns
         assert self._agreed is not None
         if ready < self._agreed[0]:
             ready, ready_ns = self._agreed
+        if self._silent:
+            out += [replace(gap, packet=ready, time_ns=ready_ns) for gap in self._before if gap is not None]
+            self._silent = False
+        run = self._runs[number]
+        if run is None:
+            run = self._runs[number] = Run(self.flow, number, [], [], [], [], [])
+            out.append(run)
         run.add(content, record.packet, record.time_ns, ready, ready_ns)
         self._told.content[number] += len(content)
-        self._silent = False
 
     # -- the handshake
 
@@ -274,14 +279,19 @@ class Connection:
         if self._greetings[gap.side] is not None or any(waiting is side for waiting, _ in self._waiting):
             self.give_up(self._why_waiting(), out)
             return
-        side.lost, self._runs[gap.side] = gap.first_packet, None
-        out.append(Gap(self.flow, gap.side, gap.packet, gap.time_ns, gap.first_packet, gap.last_packet, -1, gap.reason))
+        self._missing(side, replace(gap, size=-1), out)
 
     def _hole(self, side: Records, first: int, packet: int, time_ns: int, out: list[Item]) -> None:
         """A hole from the packet `first` up to `packet` that no lost segment made."""
         self.flow.gaps += 1
-        side.lost, self._runs[side.side] = first, None
-        out.append(Gap(self.flow, side.side, packet, time_ns, first, packet, -1, "undecrypted"))
+        self._missing(side, Gap(self.flow, side.side, packet, time_ns, first, packet, -1, "undecrypted"), out)
+
+    def _missing(self, side: Records, gap: Gap, out: list[Item]) -> None:
+        side.lost, self._runs[side.side] = gap.first_packet, None
+        if not self._silent:
+            out.append(gap)
+        elif self._before[side.side] is None:
+            self._before[side.side] = gap
 
     def make_room(self, out: list[Item]) -> None:
         """Too much of all connections waits, and most of this one."""

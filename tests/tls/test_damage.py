@@ -88,6 +88,7 @@ def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None
         if number > behind:
             assert (whole - said(found)).total() <= 3, number
         accounted(found)
+        assert plain(told(thinned, None, 5)) == plain(told(thinned, None))
 
 
 @pytest.mark.sweep(quick=1)
