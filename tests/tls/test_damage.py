@@ -88,7 +88,19 @@ def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None
         if number > behind:
             assert (whole - said(found)).total() <= 3, number
         accounted(found)
-        assert plain(told(thinned, None, 5)) == plain(told(thinned, None))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_batches_make_no_difference_to_holes_in_what_is_not_read(way: str) -> None:
+    talk, secrets = Conversation(), Secrets()
+    made = connection(talk, secrets, **WAYS[way])
+    for _ in range(3):
+        talk.pause(1)
+        made.api_versions(talk.release)
+    made.close()
+    for number, _ in talk.packets():
+        thinned = talk.without_packets([number])
+        assert plain(told(thinned, None, 1)) == plain(told(thinned, None)), number
 
 
 @pytest.mark.sweep(quick=1)
