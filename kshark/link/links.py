@@ -191,7 +191,7 @@ def _juniper(follows: Layer) -> Layer:
 
     def layer(packet: Packet, position: int) -> Step | Found:
         packet.need(position, 6, "a Juniper header")
-        if not packet.buffer.startswith(_JUNIPER_MAGIC, position):
+        if not packet.starts(_JUNIPER_MAGIC, position):
             return Fault("HEADER_INVALID", "a Juniper header without its magic number")
         flags, position = packet.buffer[position + 3], position + 4
         if flags & 0x80:

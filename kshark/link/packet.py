@@ -115,6 +115,10 @@ class Packet:
         self.wire_end = min(self.wire_end, end)
         self.end = min(self.end, end)
 
+    def starts(self, what: bytes | tuple[bytes, ...], position: int) -> bool:
+        """Whether that, or one of these, stands there; what lies behind the packet's end is the next one's."""
+        return self.buffer.startswith(what, position, self.end)
+
     def uint16(self, position: int) -> int:
         return self.buffer[position] << 8 | self.buffer[position + 1]
 

@@ -58,7 +58,7 @@ def typed(ethertype: int, position: int) -> Step:
 
 def ppp(packet: Packet, position: int) -> Step | Found:
     packet.need(position, 4, "a PPP header")
-    if packet.buffer.startswith(b"\xff\x03", position):
+    if packet.starts(b"\xff\x03", position):
         position += 2
     if packet.buffer[position] & 1:
         protocol, position = packet.buffer[position], position + 1
@@ -73,10 +73,11 @@ def ppp(packet: Packet, position: int) -> Step | Found:
 
 def _llc(packet: Packet, position: int) -> Step | Found:
     packet.need(position, 3, "an 802.2 header")
-    if packet.buffer.startswith(_SNAP, position):
+    if packet.starts(_SNAP[0][:3], position):
         packet.need(position, 8, "an 802.2 SNAP header")
-        return typed(packet.uint16(position + 6), position + 8)
-    if packet.buffer.startswith(b"\x06\x06\x03", position):
+        if packet.starts(_SNAP, position):
+            return typed(packet.uint16(position + 6), position + 8)
+    if packet.starts(b"\x06\x06\x03", position):
         return Step(IPV4, position + 3)
     return Other("802.2")
 

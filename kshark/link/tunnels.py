@@ -92,7 +92,7 @@ def _told_by_its_bytes(packet: Packet, position: int) -> int | None:
     """Where Ethernet begins in VXLAN or Geneve on a port of somebody's own: unused bits, then a frame with a well-known type."""
     if position + 8 > packet.end or packet.buffer[position + 7]:
         return None
-    if packet.buffer.startswith(VXLAN_BEGINS, position):
+    if packet.starts(VXLAN_BEGINS, position):
         inner = position + 8
     elif packet.buffer[position] >> 6 == 0 and packet.uint16(position + 2) == ETHERNET:
         inner = position + 8 + 4 * packet.buffer[position]

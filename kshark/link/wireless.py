@@ -30,7 +30,7 @@ def ieee_802_11(packet: Packet, position: int) -> Step | Found:
             return sealed("802.11", "aggregated frames")
         body += 6 if flags & 0x80 else 2
     padded = -(body - position) & 3  # some devices align what follows
-    return Step(LLC, body + padded if padded and packet.buffer.startswith(_LLC_SNAP, body + padded) else body)
+    return Step(LLC, body + padded if padded and packet.starts(_LLC_SNAP, body + padded) else body)
 
 
 def radiotap(packet: Packet, position: int) -> Step | Found:
@@ -41,7 +41,7 @@ def radiotap(packet: Packet, position: int) -> Step | Found:
 def prism(packet: Packet, position: int) -> Step | Found:
     """In the byte order of the capturing host; or AVS, which came after it under the same number."""
     packet.need(position, 8, "a Prism header")
-    if packet.buffer.startswith(_AVS_MAGIC, position):
+    if packet.starts(_AVS_MAGIC, position):
         return _behind(packet, position, packet.uint32(position + 4), 8)
     word = packet.buffer[position + 4 : position + 8]
     return _behind(packet, position, min(int.from_bytes(word, "little"), int.from_bytes(word, "big")), 8)

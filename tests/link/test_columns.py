@@ -165,6 +165,15 @@ def test_dpkt_sees_the_same_segment(tcp: Tcp, tags: tuple[int, ...]) -> None:
     assert int.from_bytes(ours.key[32:34], "big") == theirs.sport
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_lies_behind_a_packet_says_nothing_of_it(layout: str) -> None:
+    link_type, wrap = LAYOUTS[layout]
+    data = wrap(Tcp())
+    for size in range(len(data)):
+        alone = read_packet(data[:size], 0, size, len(data), link_type)
+        assert read_packet(data, 0, size, len(data), link_type) == alone, size
+
+
 def real_captures() -> list[Path]:
     """Of link layers that are read all at once."""
     small = sorted(path for path in shared("captures").glob("*/*.pcap*") if path.stat().st_size < 300_000)
