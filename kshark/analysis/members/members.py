@@ -56,8 +56,8 @@ class Member:
     #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
     epoch: int | None = None
     confirmed: int = 0
-    #: It was in the group before it asked to join: by which heartbeats it came to be out, and what it had by then, may be missing.
-    joined_again: bool = False
+    #: Assignments may be missing: it came with an epoch that no answer gave, or asked to join though it was in the group.
+    missed: bool = False
     #: Brokers with which it had share sessions.
     brokers: list[Broker] = field(default_factory=list)
 
@@ -80,7 +80,8 @@ class Member:
                 self.last, self.leave = beat, None
         elif beat.reply is UNANSWERED:
             self.unanswered = beat
-        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, beat.given, beat.assigned)
+        given = beat.given if beat.reply is ACCEPTED else None
+        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, given, beat.assigned)
 
     def lists(self, step: Step) -> None:
         """Takes note of what a share request lists."""
@@ -96,7 +97,7 @@ class Member:
         return self.last.time_ns < self.assigned_by.end_ns + SETTLED_NS <= beat.time_ns
 
     def heartbeat(self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None) -> None:
-        """A heartbeat: the request's packet and member epoch, the answer's, and the assignment where that brings one.
+        """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment where that brings one.
 
         A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a missing answer.
         """
@@ -105,9 +106,10 @@ class Member:
             if self.assignments:
                 self.assignments[-1].confirmed = request
         elif sent != INITIAL or answer is None:
+            self.missed = True
             self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None)
-        if answer is not None:
-            self.joined_again = self.joined_again or (sent == INITIAL and self.epoch is not None)
+        if answer is not None and given is not None:
+            self.missed = self.missed or (sent == INITIAL and self.epoch is not None)
             self.epoch = given
             if partitions is not None:
                 self._learn(answer, partitions)
@@ -128,7 +130,7 @@ class Member:
     def never_had(self, partition: Partition) -> bool:
         """Whether all that it was told since its join is known, and the partition in none of it."""
         told = self.assignments
-        complete = self.join is not None and not self.joined_again and len(told) < _ASSIGNMENTS
+        complete = self.join is not None and not self.missed and len(told) < _ASSIGNMENTS
         return complete and all(one.partitions is not None and partition not in one.partitions for one in told)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
+from tests.analysis.coordinators import NOT_COORDINATOR
 from tests.analysis.rules.promises.partitions import gone_on, phantom
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, assigned, codes, handed, left, opened, unchanged
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Conversation, Member, Thinned, findings, note
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Member, Thinned, findings, note
 
 
 def test_the_partition_is_named() -> None:
@@ -175,6 +176,31 @@ def test_of_a_member_whose_join_was_not_seen_it_may_have_been_before() -> None:
     a.share_fetch(0, [1]).answered()
     unchanged(a)
     assert unassigned(talk) == []
+
+
+def told_of_another(refused: int) -> tuple[Conversation, Asked]:
+    """A member whose join was refused so often is in the group, then assigned 0, and asks for 1; its last join."""
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    for _ in range(refused):
+        a.heartbeat(0, ["t"]).answered(NOT_COORDINATOR)
+    joined = a.join()
+    a.heartbeat(1).given(2, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]})
+    a.share_fetch(0, [1]).answered()
+    still_two(a)
+    return talk, joined
+
+
+def test_a_refused_join_assigns_nothing() -> None:
+    for refused in range(3):
+        talk, _ = told_of_another(refused)
+        assert unassigned(talk) == [("violation", 1)]
+
+
+def test_with_an_answer_that_was_missed_it_may_have_been_assigned() -> None:
+    for refused in range(3):
+        talk, joined = told_of_another(refused)
+        assert unassigned(talk.without_packets([joined.answer_packets[0]])) == []
 
 
 def test_what_enters_the_session_is_said_once() -> None:
