@@ -22,17 +22,7 @@ from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
-from kshark.analysis.machines.in_flight import (
-    ACQUIRED,
-    AFTER,
-    ARCHIVED,
-    AVAILABLE,
-    EVENT,
-    LEAST_LIMIT,
-    RELEASE,
-    RENEW,
-    TERMINAL,
-)
+from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
 from kshark.analysis.sessions.steps import Answer, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
@@ -279,6 +269,9 @@ class SharePartition:
         self.start = self.end = None if start < 0 else start
         for one in stored:
             self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))
+            for piece in earlier.over(one.first, one.last) if one.stage in TERMINAL else ():
+                if set(map(_stage, piece.value)) == {one.stage}:  # by whom is still known
+                    self.records.put(*piece)
             self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
         self._advance()
 

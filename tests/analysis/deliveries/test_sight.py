@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.analysis.coordinators import AVAILABLE, Sender
+from tests.analysis.coordinators import ACCEPTED, AVAILABLE, Sender
 from tests.analysis.talks import assigned, handed
 from tests.conversation import Asked, Conversation, Member, Thinned, findings, note, unknown, violation
 
@@ -49,12 +51,13 @@ def test_in_another_session_it_may_have_been_handed_them_again() -> None:
     assert unknown("ACK_REFUSED", asked, "hidden_traffic") in findings(talk)
 
 
-def test_what_was_accepted_stays_so_when_the_leader_reads_the_state_anew() -> None:
+@pytest.mark.parametrize("given", [(5, (5, 9, AVAILABLE, 1)), (0, (0, 4, ACCEPTED, 1), (5, 9, AVAILABLE, 1))])
+def test_what_was_accepted_stays_so_when_the_leader_reads_the_state_anew(given: Any) -> None:
     talk = Conversation()
     a = talk.member("a")
     acquires(a, 0, (0, 9))
     a.share_acknowledge(1, [(0, 4, ACCEPT)]).answered()
-    Sender(talk.connection()).read().given(5, (5, 9, AVAILABLE, 1))
+    Sender(talk.connection()).read().given(*given)
     asked = a.share_acknowledge(2, [(0, 4, ACCEPT)]).answered()
     assert findings(talk) == [violation("DOUBLE_ACK", asked, cause="twice")]
 
