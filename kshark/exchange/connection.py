@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
@@ -56,7 +55,7 @@ class Connection:
     flow: Flow
     client: str
     broker: str
-    open: deque[Open] = field(default_factory=deque)
+    open: list[Open] = field(default_factory=list)
     #: No open request has a higher correlation id.
     highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
@@ -98,7 +97,7 @@ def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
     """The connection in that state."""
     highest = max((request[5] for request in at.open), default=-1 << 31)
     known = Connection(
-        flow, at.client, at.broker, deque(), highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
+        flow, at.client, at.broker, [], highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
         at.offered, at.authenticated,
     )  # fmt: skip
     for packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner in at.open:

@@ -207,7 +207,7 @@ class ExchangeStage:
             if same is not None:
                 _mark(message, "CORRELATION_ID_REUSED", _named(same.message))
         if len(waiting) >= limits.IN_FLIGHT:
-            oldest = waiting.popleft()
+            oldest = waiting.pop(0)
             self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
             self._give_up(connection, oldest, message.packet)
 
@@ -233,7 +233,7 @@ class ExchangeStage:
         waiting = connection.open
         overtaken = None
         if waiting and waiting[0].correlation_id == correlation_id:
-            request = waiting.popleft()
+            request = waiting.pop(0)
         else:
             found, overtaken = self._search(connection, correlation_id, last)
             if found is None:
@@ -279,9 +279,9 @@ class ExchangeStage:
             del waiting[place]
             return request, waiting[0].message
         for _ in range(place):
-            self._give_up(connection, waiting.popleft(), packet)
+            self._give_up(connection, waiting.pop(0), packet)
         connection.answers_lost = bool(len(waiting) > 1)
-        return waiting.popleft(), None
+        return waiting.pop(0), None
 
     def _unmatched(self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
         """An answer to no request that is here; one to a request from before the capture is nothing odd."""

@@ -67,8 +67,8 @@ class Direction:
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: Packet, clock and place of the late ones, in the order of their packets; those up to `place` are late no more.
-    order: deque[tuple[int, int, int]] = field(default_factory=deque)
+    #: Packet, clock and place of the late ones, in the order of their packets; those up to `place` are late no more. None: none ever was.
+    order: deque[tuple[int, int, int]] | None = None
     #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the last acknowledgement.
     acked_at: Moment | None = None
     since_acked: int = 0
@@ -103,9 +103,8 @@ class Direction:
 
     def keep(self, late: Waiting, now: Moment) -> Waiting | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
-        if not self.late:
-            self.order.clear()
-            self.last_acked = None
+        if self.order is None or not self.late:
+            self.order, self.last_acked = deque(), None
         at = bisect_left(self.late, late.place, key=_place)
         if at < len(self.late) and self.late[at].place == late.place:
             return self.late[at]
@@ -119,9 +118,11 @@ class Direction:
     @property
     def since(self) -> Moment:
         """When the first of the late ones came."""
-        while self.order[0][2] <= self.place:
-            self.order.popleft()
-        packet, clock_ns, _ = self.order[0]
+        order = self.order
+        assert order
+        while order[0][2] <= self.place:
+            order.popleft()
+        packet, clock_ns, _ = order[0]
         return Moment(packet, clock_ns)
 
     def due(self) -> Waiting | None:
