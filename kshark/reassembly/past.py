@@ -52,7 +52,7 @@ class Past:
         again, flow = connection.again, connection.flow
         if again is None or not again.is_copy(flow.stream_bytes):
             return
-        later = "" if again.later_ns is None else f" {again.later_ns / 1e9:.6f} s later"
+        later = f" {again.later_ns / 1e9:.6f} s later" if again.later_ns else "" if again.later_ns is None else " at the same time"
         most = (again.packets, f"{flow.ends.first} - {flow.ends.second}{later}")
         self.copies += Copies(1, again.packets, sum(again.sizes), again.first_packet, most)
 

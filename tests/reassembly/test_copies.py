@@ -35,13 +35,17 @@ def copies(heard: Heard) -> list[tuple[int, int, str]]:
     return [(event.times, event.size, event.detail) for event in heard.events if isinstance(event, Weird)]
 
 
+def words(later_s: float) -> str:
+    return f"{later_s:.6f} s later" if later_s else "at the same time"
+
+
 @pytest.mark.parametrize("later_s", LATER)
 def test_the_same_connection_captured_twice_is_one(later_s: float) -> None:
     once = conversation()
     heard = once.and_again(later_s).heard()
     assert happened(heard) == happened(once.heard())
     # two SYNs, six segments with bytes and two FINs; acknowledgements carry nothing
-    assert copies(heard) == [(10, 45, f"1 connection; 10.0.0.1:50000 - 10.0.0.9:9092 {later_s:.6f} s later")]
+    assert copies(heard) == [(10, 45, f"1 connection; 10.0.0.1:50000 - 10.0.0.9:9092 {words(later_s)}")]
 
 
 @pytest.mark.parametrize("later_s", LATER)
@@ -51,7 +55,7 @@ def test_a_connection_older_than_the_capture_is_known_by_its_bytes(later_s: floa
     assert happened(once.and_again(later_s).heard()) == happened(once.heard())
     ((packets, size, detail),) = copies(once.and_again(later_s).heard())
     assert (packets, size) == (8, 45)
-    assert detail.endswith(f"{later_s:.6f} s later")
+    assert detail.endswith(words(later_s))
 
 
 @pytest.mark.parametrize("later_s", LATER)

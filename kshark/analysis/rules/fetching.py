@@ -91,6 +91,9 @@ ROWS: Final = (
         text="A member does not fetch a partition that is assigned to it: records of it go to others.",
         advice="List every assigned partition in the session with its leader. Look for a leader that Metadata does not tell, and for an "
         "application that seldom polls: where nobody else fetches the partition, it stands still.",
+        wrong="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[1] → 0; by b: ShareFetch epoch 0, list t[0] → 0, offsets 0-9; "
+        "10000 ms later; ShareGroupHeartbeat epoch 1 → 0",
+        right="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[0] t[1] → 0",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,
@@ -103,6 +106,8 @@ ROWS: Final = (
         text="A partition cannot be fetched from: its leader has no state of it for this share group.",
         advice="Join the group and subscribe to the topic first: its coordinator then initializes the partitions that it assigns. While "
         "brokers start, or a group is new, it passes by itself: fetch again a little later.",
+        wrong="ShareFetch epoch 0, list t[0] → 0, t[0] -1",
+        right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]; ShareFetch epoch 0, list t[0] → 0",
         source="Kafka: SharePartition.fetchPersisterError",
         blame=(),
         verdicts=NOTES,

@@ -71,6 +71,8 @@ ROWS: Final = (
         text="The locks of a group's records last longer than before, or not as long.",
         advice="Where nobody changed share.record.lock.duration.ms of the group, give all brokers the same "
         "group.share.record.lock.duration.ms.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19, locked 60000 ms",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: KafkaApis (acquisition_lock_timeout_ms)",
         blame=(),
         verdicts=NOTES,

@@ -15,10 +15,13 @@ _NO_TOPIC: Final = "A" * 22
 #: What a ShareFetch asks for that only renews locks.
 _NOTHING: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "share_acquire_mode": 0, "is_renew_ack": True}
 _WHO: Final = r'(?:on (?P<connection>[B-Z]): |by (?P<member>[b-z]): )?(?P<api>{}) epoch (?P<epoch>-?\d+)(?P<nameless>, member id "")?'
-_HANDED: Final = r", offsets(?P<ranges>(?: \d+-\d+)+)(?:, delivery (?P<delivery>\d+))?(?P<batches>(?:, (?:batch|control) \d+-\d+)+)?"
+_HANDED: Final = (
+    r", offsets(?P<ranges>(?: \d+-\d+)+)(?:, delivery (?P<delivery>\d+))?(?:, locked (?P<lock>\d+) ms)?"
+    r"(?P<batches>(?:, (?:batch|control) \d+-\d+)+)?"
+)
 _REQUEST: Final = re.compile(
     _WHO.format("ShareFetch|ShareAcknowledge") + r"(?P<words>.*) → (?P<error>…|-?\d+)"
-    rf"(?:{_HANDED}|, t\[0\] (?P<refused>\d+)(?P<hint>, leader 2)?|(?P<silent>, no t\[0\]))?"
+    rf"(?:{_HANDED}|, t\[0\] (?P<refused>-?\d+)(?P<hint>, leader 2)?|(?P<silent>, no t\[0\]))?"
 )
 _WORD: Final = re.compile(
     r", (?:(?P<verb>accept|release|reject|renew)|types (?P<types>none|\d+(?: \d+)*) for)(?P<ranges>(?: \d+-\d+)+)"
@@ -66,8 +69,13 @@ class Example:
             return
         if said["silent"]:
             asked.acknowledged.clear()
+        refused = int(said["refused"] or 0)
         told = led_elsewhere() if said["hint"] else _handed(said)
-        asked.answered(int(said["error"]), acks={0: int(said["refused"] or 0)}, **told)
+        if refused and not asked.acknowledged:
+            told = {
+                "responses": [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "error_code": refused, "records": b""}]}]
+            } | told
+        asked.answered(int(said["error"]), acks={0: refused}, **told)
 
     def _answer(self, said: re.Match[str]) -> None:
         self._open.pop(0).answered(int(said["error"]), **_handed(said))
@@ -133,7 +141,7 @@ def _handed(said: re.Match[str]) -> dict[str, Any]:
     found = re.findall(r"(batch|control) (\d+)-(\d+)", said["batches"] or "")
     records = b"".join(batch_of(int(first), int(last), control=kind == "control") for kind, first, last in found)
     ranges = ((0, *one, count) for one in _ranges(said["ranges"]))
-    return {"responses": handed(*ranges, records=records), "acquisition_lock_timeout_ms": 30_000}
+    return {"responses": handed(*ranges, records=records), "acquisition_lock_timeout_ms": int(said["lock"] or 30_000)}
 
 
 def _asked(member: Member, api: str, epoch: int, words: str) -> Asked:

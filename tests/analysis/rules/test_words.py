@@ -18,6 +18,7 @@ SILENT: Final[frozenset[int | str]] = frozenset()
 NOT_PLAYED: Final = {
     **{rule.code: "bytes that no conversation writes" for rule in RULES if rule.weird and rule.wrong},
     "ACK_NOT_PERSISTED": "three that are stored have to come before, each with its Write",
+    "PERSIST_SLOW": "the coordinator answers while others wait",
     "PERSISTED_STATE_MISMATCH": "three that are stored have to come before, each with its Write",
 }
 #: Characters of a line of an exchange: it fits a terminal of 80 columns, and two short ones stand side by side.
@@ -37,7 +38,7 @@ def codes(lines: str) -> set[tuple[str, bool]]:
 def test_a_row_says_what_to_do(rule: Rule) -> None:
     assert rule.advice.endswith(".")
     assert rule.accuses == bool(rule.must)
-    assert bool(rule.wrong) == bool(rule.right) >= rule.accuses
+    assert bool(rule.wrong) == bool(rule.right) >= (rule.number is not None)
     assert not rule.accuses or (rule.must[0].isupper() and rule.must.endswith("."))
     assert all(len(line) <= WIDEST for lines in (rule.wrong, rule.right) for line in lines.split("; "))
 
