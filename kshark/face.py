@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import Analyzer, Told, in_packet_order
+from kshark.analysis import Analyzer, PackedFindings, Told
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
@@ -55,6 +55,8 @@ def _key_log(path: str | Path | None) -> bytes:
 
 def check(*paths: str | Path, tls_keys: str | Path | None = None) -> Iterator[Finding]:
     """Findings of the rule catalogue, sorted by packet; `tls_keys` as for `read`. Raises kshark.UnreadableInput for what is no capture."""
-    analyzer = Analyzer()
-    found = [finding for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys))) for finding in analyzer.page(page)]
-    yield from in_packet_order([*found, *analyzer.close()])
+    analyzer, found = Analyzer(), PackedFindings()
+    for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys))):
+        found.add(analyzer.page(page))
+    found.add(analyzer.close())
+    yield from found

@@ -124,10 +124,10 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import came_to, fail_on, selection, tell, verdict
+    from kshark.cli.check import came_to, fail_on, selection, verdict
     from kshark.cli.source import tell as tell_notes
+    from kshark.cli.telling import tell
     from kshark.output.catalogue import judged
-    from kshark.output.findings import Tally
     from kshark.output.sink import Sink
 
     chosen, failing = selection(args), fail_on(args)
@@ -140,17 +140,12 @@ def _check(args: Namespace) -> int:
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        tally = Tally()
-        findings = [finding for finding in one.findings if chosen(finding)]
-        for finding in findings:
-            tally.add(finding)
+        tally = tell([*filter(chosen, one.findings)], args, sink, one.topics)
         if one.notes is not None:
             one.notes.leave_out(judged(tally.codes))
             tell_notes(one.notes, name if len(checked) > 1 else "the capture")
         if one.giant is not None:
             print(f"kshark-spark: {one.giant}", file=sys.stderr)
-        if not args.quiet:
-            tell(findings, args, sink, one.topics)
         verdict(tally, one.observed, args, sink, name if len(checked) > 1 else None)
         failed = failed or bool(failing & came_to(tally, one.observed, args))
     return int(failed) or unread

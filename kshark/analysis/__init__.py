@@ -19,6 +19,7 @@ from kshark.analysis.findings import in_packet_order
 from kshark.analysis.judge import REASONS
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.observed import Observed, Observer, Refusal
+from kshark.analysis.packed_findings import PackedFindings
 from kshark.analysis.rules import RULES, Rule
 from kshark.analysis.sessions.listing import (
     Closing,
@@ -52,6 +53,7 @@ __all__ = [
     "Moment",
     "Observed",
     "Observer",
+    "PackedFindings",
     "Refusal",
     "Rule",
     "RuleCoverage",

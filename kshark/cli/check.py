@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import RULES, Audit, Observed, Rule, RuleCoverage, ShareSession, in_packet_order, sessions_of
+from kshark.analysis import RULES, Audit, Observed, PackedFindings, Rule, RuleCoverage, ShareSession, sessions_of
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.telling import Early, Shown, tell
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.output.catalogue import CODES, judged
-from kshark.output.findings import Sort, Tally, alike, finding_lines, sort_of
+from kshark.output.findings import Sort, Tally
 from kshark.output.sink import Sink
-from kshark.output.spans import DIM
-from kshark.output.troubles import Troubles
-from kshark.output.units import number
 from kshark.pipeline import JUDGED, Options
 
 EXAMPLES = (
@@ -48,7 +45,6 @@ FAIL_ON: Final = {
 }
 
 Chosen = Callable[[Finding], bool]
-_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def arguments(parser: Parser) -> None:
@@ -114,56 +110,58 @@ def options(args: Namespace) -> Options:
 
 
 class Checked(NamedTuple):
-    """What a check found in a capture: chosen findings as they were proved, what was seen, names of the topics they are about."""
+    """What a check found in a capture: chosen findings, what was seen, names of the topics that they are about."""
 
-    findings: list[Finding]
+    findings: PackedFindings
     observed: Observed
     topics: dict[str, str]
 
 
 class Checking:
-    """A check of one capture: takes its pages."""
+    """A check of one capture: takes its pages, and gives what they prove."""
 
     def __init__(self, args: Namespace, *, named: bool | None = None, sessions: bool = False, coverage: bool = False) -> None:
         self._chosen = selection(args)
         self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
-        self._found: list[Finding] = []
-        self._taken = 0
+        self._found = PackedFindings()
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
+        #: Topics that findings are about, in their order.
+        self._about: dict[str, None] = {}
         #: Who names topics, where names are shown: to people, unless told.
         self._naming = NAMING_APIS if (args.format != "json" if named is None else named) else frozenset[int]()
 
-    def page(self, page: list[Event]) -> None:
-        self._found += filter(self._chosen, self._audit.page(page))
+    def page(self, page: list[Event]) -> list[Finding]:
         self._resting.add(page)
         for event in page if self._naming else ():
             if type(event) is Message and event.api_key in self._naming:
                 self._names.learn(event)
+        return self._shown(self._audit.page(page))
 
-    def proved(self) -> list[Finding]:
-        """What was proved since this was asked last."""
-        new, self._taken = self._found[self._taken :], len(self._found)
-        return list(filter(self._resting.shows, new))
-
-    def topics(self, found: Iterable[Finding]) -> dict[str, str]:
-        """Names of the topics that they are about."""
+    @property
+    def topics(self) -> dict[str, str]:
+        """Names of the topics that findings are about, as far as they are known by now."""
         known = self._names.known
-        return {topic_id: known[topic_id] for finding in found if (topic_id := finding.topic_id) in known}
+        return {topic_id: known[topic_id] for topic_id in self._about if topic_id in known}
 
     def close(self) -> Checked:
-        self._found += filter(self._chosen, self._audit.close())
-        self._found = list(filter(self._resting.shows, self._found))
-        return Checked(self._found, self._audit.observed, self.topics(self._found))
+        self._shown(self._audit.close())
+        return Checked(self._found, self._audit.observed, self.topics)
 
     def sessions(self) -> list[ShareSession]:
         """Those that are over, after `close` all, where they were asked for."""
         return sessions_of(self._audit.listed())
 
+    def _shown(self, proved: list[Finding]) -> list[Finding]:
+        shown = [finding for finding in proved if self._chosen(finding) and self._resting.shows(finding)]
+        self._found.add(shown)
+        self._about.update((finding.topic_id, None) for finding in shown if finding.topic_id is not None)
+        return shown
+
 
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     """Checks and prints; what of FAIL_ON it came to."""
-    early = _Early(args, sink) if source.is_pipe and not args.quiet else None
+    early = Early(source, args, sink) if source.is_pipe and not args.quiet else None
     making = partial(Checking, coverage=asks_for_coverage(args))
     if args.jobs > 1:
         from kshark.cli import pipelined  # multiprocessing, 15 ms
@@ -172,74 +170,15 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     else:
         checking = making(args)
         for page in source:
-            checking.page(page)
-            if early is not None:
-                proved = list(filter(source.shows, checking.proved()))
-                source.place(proved)
-                early.tell(proved, checking.topics(proved))
+            proved = checking.page(page)
+            if early is not None and proved:
+                early.tell(proved, checking.topics)
         checked = checking.close()
-    found = in_packet_order(filter(source.shows, checked.findings))
-    source.place(found)
-    tally = Tally()
-    for finding in found:
-        tally.add(finding)
+    rest, told = (None, frozenset[Sort]()) if early is None else (early.rest(checked.findings), early.sorts)
+    tally = tell(Shown(checked.findings, source), args, sink, checked.topics, rest, told)
     source.notes.leave_out(judged(tally.codes))
-    if not args.quiet:
-        tell(found, args, sink, checked.topics, early)
     verdict(tally, checked.observed, args, sink, source.name if args.each else None)
     return came_to(tally, checked.observed, args)
-
-
-class _Early:
-    """Of a pipe, whose end may be far, findings are told when they are proved: each, or for people the first of each sort."""
-
-    def __init__(self, args: Namespace, sink: Sink) -> None:
-        self._args = args
-        self._sink = sink
-        self._each = args.verbose or args.format == "json"
-        #: What was told, by id().
-        self._told: set[int] = set()
-        self._sorts: set[Sort] = set()
-
-    def tell(self, findings: Iterable[Finding], topics: Mapping[str, str]) -> None:
-        for finding in self.rest(findings):
-            show([finding], self._args, self._sink, topics)
-            self._told.add(id(finding))
-            self._sorts.add(sort_of(finding))
-
-    def rest(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """What is to be told still."""
-        return (one for one in findings if (id(one) not in self._told if self._each else sort_of(one) not in self._sorts))
-
-
-def tell(findings: Sequence[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str], early: _Early | None = None) -> None:
-    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding.
-
-    What was told `early` is not told again.
-    """
-    rest = findings if early is None else list(early.rest(findings))
-    if args.format == "json":
-        show(rest, args, sink)
-        return
-    troubles = Troubles()
-    for finding in findings:
-        troubles.add(finding)
-    sink.lines(troubles.lines(sink.width))
-    if args.verbose:
-        show(rest, args, sink, topics)
-        return
-    sorts = alike(rest)
-    sink.lines([line for like in sorts for line in finding_lines(like.first, sink.width, topics, like)])
-    if len(set(map(sort_of, findings))) < len(findings):
-        sink.lines([[(f"-V shows all {number(len(findings))} findings", DIM)]])
-
-
-def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
-    """Each finding. `topics`: names by id, for people; JSON has the ids."""
-    if args.format == "json":
-        sink.json(list(findings))
-    else:
-        sink.lines([line for finding in findings for line in finding_lines(finding, sink.width, topics)])
 
 
 def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:

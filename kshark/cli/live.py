@@ -10,11 +10,12 @@ from typing import Any
 
 from kshark.analysis import Audit
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.check import add_coverage, add_fail_on, add_selection, asks_for_coverage, came_to, fail_on, selection, show, verdict
+from kshark.cli.check import add_coverage, add_fail_on, add_selection, asks_for_coverage, came_to, fail_on, selection, verdict
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
+from kshark.cli.telling import show
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.analysis import Observed, Told, in_packet_order
+from kshark.analysis import Observed, Told
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
@@ -66,9 +66,14 @@ class Reporting:
 
 
 def part_of(origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed) -> Part:
-    """A capture's part, when all that happened is counted and its findings are known."""
-    found, tally = in_packet_order(findings), Tally()
-    for finding in found:
-        tally.add(finding)
-        collector.finding(finding)
-    return Part(origin, collector.close(), tally, observed, rows.close(found))
+    """A capture's part, when all that happened is counted and its findings are known, in the order of packets."""
+    tally = Tally()
+
+    def counted() -> Iterator[Finding]:
+        for finding in findings:
+            tally.add(finding)
+            collector.finding(finding)
+            yield finding
+
+    batches = rows.close(counted())
+    return Part(origin, collector.close(), tally, observed, batches)

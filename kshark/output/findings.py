@@ -45,11 +45,12 @@ def sort_of(finding: Finding) -> Sort:
 
 def alike(findings: Iterable[Finding]) -> list[Alike]:
     """Findings in the order of packets by what they say: violations first, then what is most."""
-    found: dict[Sort, list[Finding]] = {}
+    told: dict[Sort, Alike] = {}
     for finding in findings:
-        found.setdefault(sort_of(finding), []).append(finding)
-    told = [Alike(same[0], len(same), same[-1].time_ns) for same in found.values()]
-    return sorted(told, key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
+        sort = sort_of(finding)
+        same = told.get(sort)
+        told[sort] = Alike(finding, 1, finding.time_ns) if same is None else Alike(same.first, same.times + 1, finding.time_ns)
+    return sorted(told.values(), key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
 
 
 def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None) -> Iterator[Line]:

@@ -1,0 +1,67 @@
+"""Findings kept until they are told in the order of packets: some 400 bytes each, which as objects are 2 kB."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+import msgspec
+from msgspec.structs import astuple
+
+from kshark.analysis.findings import in_packet_order
+from kshark.model import Finding, Witness
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list).decode
+_WITNESS: Final = Finding.__struct_fields__.index("witness")
+#: Of a witness all but the files that its packets are in: these are told of a finding that is shown.
+_PLACES: Final = Witness.__struct_fields__.index("places")
+
+
+class PackedFindings:
+    """Takes findings as they are proved; iterating gives them in the order of packets, each time as new objects.
+
+    Which files their witnesses are in is not kept.
+    """
+
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        #: One behind the other; where each ends, and its packet.
+        self._packed = bytearray()
+        self._ends = array("q")
+        self._packets = array("q")
+        self.add(findings)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._packed += _pack(finding)
+            self._ends.append(len(self._packed))
+            self._packets.append(finding.packet)
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return self.since(0)
+
+    def since(self, taken: int) -> Iterator[Finding]:
+        """Those that were added behind the first `taken`."""
+        packet = self._packets.__getitem__
+        for _, same in groupby(sorted(range(taken, len(self)), key=packet), packet):
+            yield from in_packet_order(map(self._at, same))
+
+    def _at(self, place: int) -> Finding:
+        return _unpack(self._packed[self._ends[place - 1] if place else 0 : self._ends[place]])
+
+
+def _pack(finding: Finding) -> bytes:
+    values = [*astuple(finding)]
+    values[_WITNESS] = [astuple(witness)[:_PLACES] for witness in finding.witness]
+    return _encode(values)
+
+
+def _unpack(packed: bytearray) -> Finding:
+    values = _decode(packed)
+    values[_WITNESS] = [Witness(*witness) for witness in values[_WITNESS]]
+    return Finding(*values)
