@@ -159,8 +159,9 @@ BROKERS: Final = 10_000
 BOUNDARY_PLACES: Final = 4_096
 #: Pieces of one direction that are looked at again with each one that comes; more only when they have become a good part more.
 SEARCHED_PIECES: Final = 64
-#: Bytes of one direction searched for the next message boundary; what is older is skipped.
+#: Bytes of one direction searched for the next message boundary, and pieces that they came in; what is older is skipped.
 SEARCH_BYTES: Final = 1 << 20
+SEARCH_PIECES: Final = 1 << 16
 #: Connections that are over and remembered, 2 kB each, so that no late segment and no copy opens new ones; and those of one pair.
 CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8

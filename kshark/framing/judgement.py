@@ -114,7 +114,7 @@ def _look_again(conversation: Conversation, tell: Tell) -> None:
     Bytes that were no requests from the beginning may still have some farther on.
     """
     for stream in conversation.streams:
-        if stream.size > limits.SEARCH_BYTES and stream.awaited <= stream.size:
+        if stream.is_too_much and stream.awaited <= stream.size:
             stream.lost = True
             stream.wait_for(None, tell)
     missing = [stream.awaited - stream.size for stream in conversation.streams if stream.awaited > stream.size]

@@ -109,6 +109,11 @@ class Stream:
         """Whether a look at all that is here costs too much for one with each piece that comes."""
         return self.size > limits.RECOGNITION_BYTES or len(self.data) > limits.SEARCHED_PIECES
 
+    @property
+    def is_too_much(self) -> bool:
+        """Whether more is here than is searched for a boundary."""
+        return self.size > limits.SEARCH_BYTES or len(self.data) > limits.SEARCH_PIECES
+
     def joined(self) -> bytes:
         if len(self.data) > 1:
             return b"".join(self.data)
@@ -276,9 +281,9 @@ class Stream:
 
     def wait_for(self, found: Boundary | None, tell: Tell) -> None:
         """No boundary is certain yet: of too many bytes those that hold none are skipped, and the search waits for more."""
-        size = self.size
-        if size > limits.SEARCH_BYTES:
-            old = size - limits.RECOGNITION_BYTES if found is None else min(found.at, size - limits.RECOGNITION_BYTES)
+        if self.is_too_much:
+            old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
+            old = old if found is None else min(found.at, old)
             self._skip_bytes(old, tell)
             found = found and found._replace(at=found.at - old, end=found.end - old)
         self.awaited = 0 if found is None else found.end

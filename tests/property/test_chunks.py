@@ -124,6 +124,7 @@ LOW = {
     "IN_FLIGHT": 3,
     "RECOGNITION_BYTES": 3_000,
     "SEARCH_BYTES": 9_000,
+    "SEARCH_PIECES": 60,
     "REORDER_SEGMENTS": 5,
     "TOPICS": 9,
 }
