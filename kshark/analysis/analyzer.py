@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -80,7 +81,7 @@ class Analyzer:
         book: RuleBook = BOOK,
     ) -> None:
         self._listed: list[Listed] = []
-        self._list_sessions, self._list_steps = sessions, steps
+        self._listing = partial(Listing, self._begun, self._listed if sessions else None, self._listed if steps else None)
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
@@ -275,6 +276,7 @@ class Analyzer:
             runner = self._runners[key]
         else:
             self._runners.move_to_end(key)
+            step.group_id, step.member_id = runner.group_id, runner.member_id  # one text for all of them
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
         self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if step.listed else ()
@@ -351,11 +353,9 @@ class Analyzer:
         broker = key[0]
         member = self._members.of(broker, step.group_id, step.member_id)
         if broker not in member.brokers:
-            member.brokers.append(broker)
-        listed = self._listed
-        listing = Listing(self._begun, listed if self._list_sessions else None, listed if self._list_steps else None)
+            member.brokers = (*member.brokers, broker)
         state = SessionState(broker, member, self._clock)
-        self._runners[key] = ShareSessionRunner(self._book, state, listing, key[1:], self._covering, exact=self._exact)
+        self._runners[key] = ShareSessionRunner(self._book, state, self._listing(), key[1:], self._covering, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)

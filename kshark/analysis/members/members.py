@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -48,18 +48,18 @@ class Member:
     leave: Beat | None = None
     #: Its last heartbeat, where by that it left, or was told that it is out.
     departure: Beat | None = None
-    assignments: list[Assignment] = field(default_factory=list)
+    assignments: tuple[Assignment, ...] = ()
     #: The last heartbeat that brought an assignment, or asked to join.
     assigned_by: Beat | None = None
     #: Partitions that its share requests have listed; None: there are too many, or something of a request was not read.
-    listed: set[Partition] | None = field(default_factory=set)
+    listed: frozenset[Partition] | set[Partition] | None = frozenset()
     #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
     epoch: int | None = None
     confirmed: int = 0
     #: Assignments may be missing: it came with an epoch that no answer gave, or asked to join though it was in the group.
     missed: bool = False
     #: Brokers with which it had share sessions.
-    brokers: list[Broker] = field(default_factory=list)
+    brokers: tuple[Broker, ...] = ()
 
     def lose_sight(self, doubt: str) -> None:
         """What was known of its state may be wrong."""
@@ -86,9 +86,9 @@ class Member:
     def lists(self, step: Step) -> None:
         """Takes note of what a share request lists."""
         if self.listed is not None:
-            self.listed.update(one.partition for one in step.listed)
-            if step.doubt is not None or len(self.listed) > limits.SESSION_PARTITIONS:
-                self.listed = None
+            listed = self.listed if isinstance(self.listed, set) else set()
+            listed.update(one.partition for one in step.listed)
+            self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
 
     def settles(self, beat: Beat) -> bool:
         """Whether that heartbeat is the first by which the member has had its assignment long enough."""
@@ -116,7 +116,7 @@ class Member:
 
     def _learn(self, packet: int, partitions: frozenset[Partition] | None) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
-            self.assignments = [*self.assignments, Assignment(packet, partitions)][-_ASSIGNMENTS:]
+            self.assignments = (*self.assignments, Assignment(packet, partitions))[-_ASSIGNMENTS:]
 
     def told(self, packet: int) -> Assignment | None:
         """The last assignment as of that packet."""

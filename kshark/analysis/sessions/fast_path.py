@@ -55,7 +55,7 @@ def advance(session: SessionState, step: Step) -> None:
     session.count, session.ever_opened = step.epoch, True
     trace = session.here[step.connection.flow.id]
     trace.last, trace.openings = step, ()
-    session.overlapping = [step]
+    session.overlapping = (step,)
     if step.listed or (step.answer is not None and step.answer.acquired):
         session.in_flight.take(step, ACCEPTED)
         step.lighten()

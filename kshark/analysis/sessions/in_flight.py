@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -32,8 +32,18 @@ _ALL_LISTED_ENTER: Final = 1
 
 #: How long records are locked by default (group.share.record.lock.duration.ms).
 _LOCK_NS: Final = 30_000_000_000
+#: The partitions of a new session: an empty set of its own would take 216 bytes.
+_NONE: Final = frozenset[Partition]()
 #: After these the session's partitions are not known.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
+
+
+_NOTHING: Final[dict[Any, Any]] = {}  # never written
+
+
+def nothing() -> dict[Any, Any]:
+    """The one dictionary of all sessions that have nothing to remember there; whoever is to remember something takes one of his own."""
+    return _NOTHING
 
 
 class Held(Struct, eq=False, gc=False):
@@ -52,10 +62,10 @@ class InFlight:
     `held` lists ranges in the order of their offsets, `ranges` counts them.
     """
 
-    partitions: set[Partition] | None = None
-    closed: set[Partition] | None = None
-    acknowledged_only: dict[Partition, Step] = field(default_factory=dict)
-    held: dict[Partition, list[Held]] = field(default_factory=dict)
+    partitions: set[Partition] | frozenset[Partition] | None = None
+    closed: set[Partition] | frozenset[Partition] | None = None
+    acknowledged_only: dict[Partition, Step] = field(default_factory=nothing)
+    held: dict[Partition, list[Held]] = field(default_factory=nothing)
     ranges: int = 0
 
     def take(self, step: Step, reply: Reply) -> None:
@@ -65,21 +75,22 @@ class InFlight:
                 self._begin(None)
             return
         if step.kind is INITIAL:
-            self._begin(set())
+            self._begin(_NONE)
         if step.listed or step.forgotten:
             for listed in step.listed:
                 for batch in listed.acknowledged:
                     if not batch.renews:
                         self._end(listed.partition, batch.first, batch.last)
             if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
-                self._update(step, self.partitions)
+                self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
+                self._update(step, partitions)
         if step.answer is not None:
             for partition, first, last, _ in step.answer.acquired:
                 if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
                     self.acknowledged_only.pop(partition, None)  # once told is enough
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
 
-    def _begin(self, partitions: set[Partition] | None) -> None:
+    def _begin(self, partitions: frozenset[Partition] | None) -> None:
         self.partitions = partitions
         self.acknowledged_only.clear()
 
@@ -89,6 +100,7 @@ class InFlight:
             if not listed.acknowledged:
                 self.acknowledged_only.pop(listed.partition, None)
             elif listed.partition not in partitions and step.version >= _ALL_LISTED_ENTER:
+                self.acknowledged_only = self.acknowledged_only or {}
                 self.acknowledged_only[listed.partition] = step
             partitions.add(listed.partition)
         for partition in step.forgotten:
@@ -107,6 +119,7 @@ class InFlight:
             found = self.held.get(partition)
         if first <= last and self.ranges < limits.HELD_RANGES:
             if found is None:
+                self.held = self.held or {}
                 found = self.held[partition] = []
             one = Held(first, last, now_ns + lock_ns)
             if not found or found[-1].last < first:

@@ -36,6 +36,9 @@ _HOW: Final = {
     "evicted": "evicted",
 }
 
+#: What was refused of most sessions.
+_NONE: Final[dict[str, int]] = {}
+
 
 class Moment(msgspec.Struct):
     """The packet with which something happened, and its time."""
@@ -139,13 +142,16 @@ def sessions_of(listed: Iterable[Listed]) -> list[ShareSession]:
 class Listing:
     """Of one (broker, group, member): tells `begun` of each session, and adds it to `sessions` when it is over, its requests to `steps`."""
 
+    __slots__ = ("_begun", "_clients", "_current", "_ending", "_first", "_over", "_sessions", "_steps")
+
     def __init__(self, begun: Callable[[], None], sessions: list[Listed] | None, steps: list[Listed] | None) -> None:
         self._begun = begun
         self._over = sessions
         self._steps = steps
         self._current: ShareSession | None = None
         self._first: ListedSession | None = None
-        self._clients: set[int] = set()
+        #: The connection of the current one; all of them, if it was used on several.
+        self._clients: int | set[int] = -1
         self._sessions = 0
         #: The opening connection's end: the session's too, unless it is used again.
         self._ending: Closing | None = None
@@ -207,7 +213,7 @@ class Listing:
 
     def _begin(self, step: Step, *, opened: bool) -> ShareSession:
         self._sessions += 1
-        self._clients = set()
+        self._clients = step.connection.flow.id
         self._ending = None
         self._current = ShareSession(
             broker=step.connection.flow.broker,
@@ -220,7 +226,7 @@ class Listing:
             last_epoch=step.epoch,
             requests=0,
             accepted=0,
-            rejected={},
+            rejected=_NONE,
             connections=0,
         )
         if self._over is not None:
@@ -235,9 +241,13 @@ class Listing:
             session.accepted += 1
         elif step.answer is not None and step.answer.error:
             code = str(step.answer.error)
-            session.rejected[code] = session.rejected.get(code, 0) + 1
-        self._clients.add(step.connection.flow.id)
-        session.connections = len(self._clients)
+            session.rejected = {**session.rejected, code: session.rejected.get(code, 0) + 1}
+        flow = step.connection.flow.id
+        if isinstance(self._clients, set):
+            self._clients.add(flow)
+        elif self._clients != flow:
+            self._clients = {self._clients, flow}
+        session.connections = 1 if isinstance(self._clients, int) else len(self._clients)
 
     def _finish(self, closed: Closing | None) -> None:
         session, self._current = self._current, None

@@ -57,6 +57,8 @@ class ShareSessionRunner:
     Of requests and answers there are many: `ask` and `answer` settle at once.
     """
 
+    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "group_id", "listing", "member_id", "state")
+
     def __init__(
         self,
         book: RuleBook,
@@ -73,7 +75,7 @@ class ShareSessionRunner:
         self._covering = covering
         self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
-        self._pending: list[Verdict] = []
+        self._pending: tuple[Verdict, ...] = ()
         self.group_id, self.member_id = of
 
     # -- what happens
@@ -147,7 +149,7 @@ class ShareSessionRunner:
             step.settled = True
         said = list(self.settle())
         said += [_unproved(verdict) for verdict in self._pending]
-        self._pending = []
+        self._pending = ()
         self.listing.end(self.state)
         for trace in self.state.here.values():
             trace.last.connection.users.pop(self, None)
@@ -175,13 +177,13 @@ class ShareSessionRunner:
 
     def _proved_since(self, said: list[Verdict]) -> None:
         """Verdicts that had to wait for what the capture shows later."""
-        waiting, self._pending = self._pending, []
+        waiting, self._pending = self._pending, ()
         for verdict in waiting:
             self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
 
     def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
         if verdict.judgement is PENDING and len(self._pending) < limits.WAITING_VERDICTS:
-            self._pending.append(verdict)
+            self._pending = (*self._pending, verdict)
         else:
             said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
 

@@ -11,7 +11,7 @@ from kshark import limits
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.members.heartbeats import Beat
 from kshark.analysis.members.members import Member
-from kshark.analysis.sessions.in_flight import InFlight
+from kshark.analysis.sessions.in_flight import InFlight, nothing
 from kshark.analysis.sessions.steps import (
     ACCEPTED,
     FAILED_LATER,
@@ -30,7 +30,7 @@ from kshark.analysis.sessions.steps import (
 from kshark.analysis.surroundings.brokers import Broker, End
 from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, releases_answering
+from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.api_keys import SHARE_FETCH
 
 #: Connections of one session whose last request is remembered, and connections of replaced sessions.
@@ -145,10 +145,10 @@ class SessionState:
     #: The last request with epoch 0.
     initial: Step | None = None
     #: Times of openings and refusals, and until when no more is said of them.
-    troubles: list[int] = field(default_factory=list)
+    troubles: tuple[int, ...] = ()
     quiet_until: int = 0
     #: Requests that others may overlap.
-    overlapping: list[Step] = field(default_factory=list)
+    overlapping: tuple[Step, ...] = ()
     #: Connections to which the session was seen to cross; the one that opened it is none of them.
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
@@ -162,7 +162,7 @@ class SessionState:
     unread: int = 0
     unheard: int = 0
     #: Partitions that another broker leads, as the last fetch's answer says.
-    hints: dict[Partition, Hint] = field(default_factory=dict)
+    hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
     hosts: tuple[str, ...] = ()
     spoken: frozenset[Release] = ANY_RELEASE
@@ -211,7 +211,7 @@ class SessionState:
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
             self.unanswered = None
-            self.spoken &= releases_answering(step.version)
+            self.spoken = both(self.spoken, releases_answering(step.version))
         elif reply is UNANSWERED:
             self.unanswered = step
         if step.is_trouble:
@@ -234,7 +234,8 @@ class SessionState:
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
-        self.overlapping = [other for other in (*self.overlapping, step) if other.end > step.packet][-limits.OVERLAPPING_STEPS :]
+        open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
+        self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
 
     def _stray(self, step: Step) -> None:
         """On the connection of the departure the first request says enough, on another one it may have been on its way."""
@@ -268,7 +269,7 @@ class SessionState:
     def _troubled(self, step: Step) -> None:
         if step.time_ns >= self.quiet_until and self.recent_troubles(step) >= FLAPPING:
             self.quiet_until = step.time_ns + _MINUTE_NS
-        self.troubles = [*self.troubles, step.time_ns][-_TROUBLES:]
+        self.troubles = (*self.troubles, step.time_ns)[-_TROUBLES:]
 
     def _opened(self, step: Step, reply: Reply) -> None:
         """Epoch 0: whatever the answer, the session before it may be over."""

@@ -64,6 +64,12 @@ def releases_answering(share_fetch: int) -> frozenset[Release]:
 
 
 @lru_cache(maxsize=64)
+def both(one: frozenset[Release], other: frozenset[Release]) -> frozenset[Release]:
+    """The releases that are in both; one set for all sessions of which the same is known."""
+    return one & other
+
+
+@lru_cache(maxsize=64)
 def all_say(releases: frozenset[Release], question: str) -> bool | None:
     """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}

@@ -31,7 +31,7 @@ def holding() -> SessionState:
 def of_one_that_was_told() -> SessionState:
     """A session whose member has an assignment."""
     state = session(1)
-    state.member.assignments.append(Assignment(1, frozenset()))
+    state.member.assignments = (Assignment(1, frozenset()),)
     return state
 
 

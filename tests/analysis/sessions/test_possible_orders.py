@@ -100,7 +100,7 @@ def test_who_was_open_beside_it() -> None:
         step(3, 5, 123, on=THERE, answered=15),
         step(3, 5, on=HERE, answered=15),
     )
-    state.overlapping = [before, over, uncounted, same]
+    state.overlapping = (before, over, uncounted, same)
     behind = step(5, 12, on=THERE)
     assert situation(state, step(4, 10, 123, on=HERE, answered=20), [behind]).rivals == (before, behind)
 

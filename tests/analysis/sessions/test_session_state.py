@@ -165,9 +165,9 @@ def test_where_it_crossed_to() -> None:
 
 def test_requests_that_later_ones_may_overlap() -> None:
     long, short = step(1, 10, answered=50), step(2, 20)
-    assert after(long, short).overlapping == [long, short]
+    assert after(long, short).overlapping == (long, short)
     last = step(3, 49)
-    assert after(long, short, last).overlapping == [long, last]
+    assert after(long, short, last).overlapping == (long, last)
     assert after(long, step(3, 50)).overlapping[0].packet == 50
 
 
@@ -205,8 +205,8 @@ def at(seconds: float) -> Step:
 def test_openings_and_refusals_within_a_minute() -> None:
     state = trouble(0, 30, 59)
     assert [state.recent_troubles(at(seconds)) for seconds in (59, 60, 89.9, 90, 200)] == [4, 3, 3, 2, 1]
-    assert after(step(1), step(2, 20), step(-1, 30)).troubles == []
-    assert after(step(1, 20, 123), step(1, 30, 122), step(1, 40, 133)).troubles == [20 * MS, 30 * MS]
+    assert after(step(1), step(2, 20), step(-1, 30)).troubles == ()
+    assert after(step(1, 20, 123), step(1, 30, 122), step(1, 40, 133)).troubles == (20 * MS, 30 * MS)
 
 
 def test_of_one_that_flaps_nothing_more_is_said_for_a_minute() -> None:
