@@ -19,6 +19,7 @@ from kshark.analysis.sessions.steps import (
     FAILED_REOPEN,
     FINAL,
     INITIAL,
+    NOTHING,
     UNANSWERED,
     UNCLEAR,
     Partition,
@@ -38,12 +39,9 @@ _NONE: Final = frozenset[Partition]()
 _UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
 
 
-_NOTHING: Final[dict[Any, Any]] = {}  # never written
-
-
 def nothing() -> dict[Any, Any]:
-    """The one dictionary of all sessions that have nothing to remember there; whoever is to remember something takes one of his own."""
-    return _NOTHING
+    """For who has nothing to remember yet: he takes a dictionary of his own when there is something."""
+    return NOTHING
 
 
 class Held(Struct, eq=False, gc=False):

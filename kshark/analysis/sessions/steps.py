@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -34,8 +33,20 @@ Partition = tuple[str, int]
 Span = Sequence[Any]
 #: Partition, first and last offset, delivery count.
 Acquired = tuple[Partition, int, int, int]
-#: What most answers say of single partitions. A dictionary of their own would take 64 bytes.
-_NOTHING: Final[Mapping[Partition, Any]] = MappingProxyType({})
+
+
+class _Nothing(dict[Any, Any]):
+    """What stays empty."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("it is not one's own")
+
+    def __reduce__(self) -> str:
+        return "NOTHING"
+
+
+#: The one dictionary of all who have nothing to say or to remember; of their own it would be 64 bytes each.
+NOTHING: Final = _Nothing()
 
 
 def has_uuid(member_id: str | None) -> bool:
@@ -153,11 +164,11 @@ class Answer(Struct, eq=False):
     doubt: str | None
     acquired: Sequence[Acquired] = ()
     lock_ns: int | None = None
-    acknowledged: Mapping[Partition, int] = _NOTHING
-    failed: Mapping[Partition, int] = _NOTHING
-    leaders: Mapping[Partition, Leader] = _NOTHING
+    acknowledged: Mapping[Partition, int] = NOTHING
+    failed: Mapping[Partition, int] = NOTHING
+    leaders: Mapping[Partition, Leader] = NOTHING
     throttled: bool = False
-    spans: Mapping[Partition, Sequence[Span]] = _NOTHING
+    spans: Mapping[Partition, Sequence[Span]] = NOTHING
 
 
 @dataclass(slots=True, eq=False)

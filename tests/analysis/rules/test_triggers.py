@@ -24,7 +24,7 @@ LEAVE = Beat(connection(), 76, "ShareGroupHeartbeat", 1, 5, 0, 1, "c", "g", "a",
 def holding() -> SessionState:
     """A session that holds a partition which was listed to acknowledge alone."""
     state = session(1)
-    state.in_flight.acknowledged_only[ONE.partition] = PLAIN
+    state.in_flight.acknowledged_only = {ONE.partition: PLAIN}
     return state
 
 

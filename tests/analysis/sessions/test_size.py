@@ -1,0 +1,39 @@
+"""What the analysis holds of share sessions that are idle, in bytes: most have nothing to remember of all that may be remembered."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+from kshark.analysis import Analyzer
+from tests.conversation import Conversation, events
+
+
+def held(sessions: int, upto: int) -> int:
+    """Bytes for so many sessions on one connection, epochs used up to that one; the messages themselves not counted."""
+    talk = Conversation()
+    connection = talk.connection()
+    for number in range(sessions):
+        member = talk.member(f"member-{number}", connection=connection)
+        for epoch in range(upto + 1):
+            member.share_fetch(epoch).answered()
+    happened, analyzer = events(talk)[:-1], Analyzer()  # the connection is still open
+    gc.collect()
+    tracemalloc.start()
+    try:
+        analyzer.page(happened)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_idle_session_takes_little() -> None:
+    held(40, 1)  # what is made once
+    few, many = held(40, 1), held(240, 1)
+    assert (many - few) / 200 < 4_000
+
+
+def test_a_session_takes_no_more_the_longer_it_is_used() -> None:
+    held(10, 1)
+    assert held(20, 40) < 1.2 * held(20, 2)
