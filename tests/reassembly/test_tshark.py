@@ -43,18 +43,39 @@ def ours(capture: Path) -> Heard:
     return heard
 
 
-def theirs(capture: Path, streams: int) -> dict[tuple[int, str], bytes]:
-    """By stream and sender what tshark puts together, with its sentence about missing bytes in each hole."""
-    asked = [word for number in range(streams) for word in ("-z", f"follow,tcp,raw,{number}")]
-    command = ["tshark", "-n", "-q", "-r", str(capture), *asked]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def said_of(capture: Path, *asked: str) -> str:
+    return subprocess.run(["tshark", "-n", "-r", str(capture), *asked], check=True, capture_output=True, text=True).stdout
+
+
+def streams_of(capture: Path) -> list[int]:
+    """The numbers that tshark gives connections, in order; over frame relay it leaves some out."""
+    return sorted({int(number) for number in said_of(capture, "-T", "fields", "-e", "tcp.stream", "-E", "occurrence=l").split()})
+
+
+def shortened(capture: Path) -> int | None:
+    """The first packet of whose payload tshark takes less than the IPv4 header in front of it says: a length of 802.3 may do that."""
+    fields = ("frame.number", "ip.len", "ip.hdr_len", "tcp.hdr_len", "tcp.len")
+    asked = [word for field in fields for word in ("-e", field)]
+    rows = said_of(capture, "-Y", "tcp && ip.proto == 6 && !ipv6 && !icmp", "-T", "fields", *asked, "-E", "occurrence=l").splitlines()
+    for row in (line.split("\t") for line in rows):
+        if all(row):
+            packet, size, ip_header, tcp_header, payload = map(int, row)
+            if payload < size - ip_header - tcp_header:
+                return packet
+    return None
+
+
+def theirs(capture: Path, streams: list[int]) -> dict[tuple[int, str], bytes]:
+    """By place among the streams and sender what tshark puts together, with its sentence about missing bytes in each hole."""
+    said = said_of(capture, "-q", *(word for number in streams for word in ("-z", f"follow,tcp,raw,{number}")))
     out: dict[tuple[int, str], bytes] = {}
     for block in re.split("^=+\n", said, flags=re.MULTILINE):
         head = re.search(r"tcp\.stream eq (\d+)\nNode 0: (.*)\nNode 1: (.*)\n", block)
         if head is not None:
             lines = block[head.end() :].splitlines()
             for node, tabbed in ((head[2], False), (head[3], True)):
-                out[int(head[1]), node] = b"".join(bytes.fromhex(line.strip()) for line in lines if line.startswith("\t") == tabbed)
+                mine = (line.strip() for line in lines if line.startswith("\t") == tabbed)
+                out[streams.index(int(head[1])), node] = b"".join(map(bytes.fromhex, mine))
     return out
 
 
@@ -63,8 +84,12 @@ def as_tshark_says(parts: list[bytes | Hole]) -> bytes:
 
 
 def assert_same_bytes(capture: Path) -> None:
-    heard = ours(capture)
-    followed = theirs(capture, len(heard.flows))
+    heard, streams = ours(capture), streams_of(capture)
+    if heard.flows and not streams:
+        pytest.skip("tshark finds no TCP in any packet")
+    if (packet := shortened(capture)) is not None:
+        pytest.skip(f"tshark takes less of packet {packet} than its IP header says")
+    followed = theirs(capture, streams)
     for flow in heard.flows:
         for side in (CLIENT, BROKER):
             parts = heard.of(side, flow.id)
