@@ -1,36 +1,31 @@
-"""How many exchanges a capture's tables hold, of which kinds, and the error codes in their answers: only answers with one are read."""
+"""How many exchanges a capture's tables hold, of which kinds, and the error codes in their answers: told by typed columns."""
 
 from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from kshark.analysis import Observed, Observer
+from kshark.analysis import Observed, Observer, Refusal
 from kshark.analysis.observed.tried import EARLY_ACCESS, SHARED
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.record_batches import MAGIC_2_ONLY
 from kshark.analysis.rules.rule import Read
 from kshark.api_keys import API_VERSIONS, FETCH, PRODUCE, SASL_HANDSHAKE, SHARE_FETCH
-from kshark.model import Ends, Flow
 from kshark.registry import Registry
-from kshark.tables import TABLES
-from kshark.tables.bodies import Bodies
-from kshark.tables.events import messages_of
 from spark_analysis.rows import Row, by_row, collected
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: An error code in an answer's JSON that is not 0.
-_AN_ERROR: Final = 'error_code":-?[1-9]'
 #: Records in a message's JSON.
 _RECORDS: Final = 'records":[{]"size":[1-9]'
-_COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns]
+#: What is asked of a refused exchange.
+_COLUMNS: Final = ("capture", "api_key", "api", "client_id", "client", "error_codes", "request_weird", "response_weird")
 _TOLD: Final = "capture string, told binary"
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("told", pa.binary())])
 
@@ -47,8 +42,8 @@ def exchanges_of(exchanges: DataFrame, *, coverage: bool = False, opened: bool =
     for capture, number, of_rules, orphans, one_way, unanswered, *tried in collected(counts):
         read = Counter(dict(zip(tries, tried, strict=True)))
         found[capture].join(Observed(0, number, 0, of_rules, orphans=orphans, one_way=one_way, unanswered=unanswered, tried=read))
-    answered = exchanges.where((F.col("outcome") == "answered") & F.col("response_json").rlike(_AN_ERROR))
-    for capture, told in collected(answered.select(*_COLUMNS).mapInArrow(by_row(_SCHEMA, _refused), _TOLD)):
+    refused = exchanges.where((F.col("outcome") == "answered") & F.col("error_codes").isNotNull())
+    for capture, told in collected(refused.select(*_COLUMNS).mapInArrow(by_row(_SCHEMA, _refused), _TOLD)):
         found[capture].join(pickle.loads(told))
     return found
 
@@ -72,13 +67,10 @@ def _tries(opened: bool) -> dict[Read, Column]:
 
 
 def _refused(rows: Iterator[Row]) -> Iterator[Row]:
-    bodies, registry = Bodies(), Registry()
+    registry = Registry()
     observers = defaultdict[str, Observer](lambda: Observer(registry))
-    for cells in rows:
-        row: dict[str, Any] = dict(zip(_COLUMNS, cells, strict=True))
-        flow = Flow(0, Ends(row["client"], row["broker"]), 0, 0)
-        request, response = messages_of(row, flow, bodies)
-        if request is not None and response is not None:
-            observers[row["capture"]].answer(request, response)
+    for capture, api_key, api, client_id, client, codes, asked, answered in rows:
+        who = client_id or client.rpartition(":")[0]
+        observers[capture].refusals(api_key, [Refusal(api, code, who) for code in codes], [*(asked or ()), *(answered or ())])
     for capture, observer in observers.items():
         yield capture, pickle.dumps(observer.observed, 5)

@@ -57,7 +57,7 @@ ALLOWED: Final = {
     ("share RPCs", "no records"): Counts(5.3, 27.9, 142.4),
     ("share RPCs", "fields"): Counts(3.2, 16.7, 77.4),
     ("share RPCs", "check"): Counts(32.0, 47.3, 310.0),
-    ("share RPCs", "tables"): Counts(38.6, 71.4, 399.5),
+    ("share RPCs", "tables"): Counts(39.2, 71.6, 399.5),
     ("record batches", "json"): Counts(23.4, 49.8, 262.8),
     ("record batches", "no records"): Counts(7.1, 34.4, 148.0),
     ("record batches", "fields"): Counts(5.5, 23.0, 98.3),

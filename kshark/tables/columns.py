@@ -95,6 +95,7 @@ _EXCHANGES: Final = _table(
     Column("response_bytes", "int", "without the length prefix"),
     Column("outcome", "string", "answered, unanswered, one_way, orphan"),
     Column("error_code", "smallint", "of the response as a whole"),
+    Column("error_codes", "array<smallint>", "of the response, at any depth, without those that are 0; null: it has no other"),
     Column("throttle_time_ms", "int", "for which the broker held the client back"),
     *_MEMBER,
     Column("request_json", "string", "body; records as with --no-records"),
@@ -110,6 +111,7 @@ _EXCHANGES: Final = _table(
     Column("position", "bigint", "place at which the exchange was complete or given up, among the events of its flow"),
     Column("given_up_packet", "bigint", "with which it became clear that no answer comes"),
     Column("after_request_packet", "bigint", "of an orphan: the flow's last request before it"),
+    version=2,
 )
 
 _SHARE_REQUESTS: Final = _table(

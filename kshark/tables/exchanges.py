@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET
 
+from kshark.analysis.observed.error_codes import ErrorCodes
 from kshark.model import Exchange, Message
 from kshark.records import RecordsField
 from kshark.tables.blocks import Block, Cells, Texts, Where
@@ -31,16 +32,16 @@ def size(complete: Iterable[Complete]) -> int:
     return sum([message.size for exchange, *_ in complete for message in (exchange.request, exchange.response) if message])
 
 
-def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
-    """The rows of these exchanges; more than one block if the messages are long."""
+def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:
+    """The rows of these exchanges; more than one block if the messages are long. `codes` finds those of answers."""
     exchanges, where, asked_at, at, after = zip(*complete, strict=True)
     asked = [exchange.request or _LACKING for exchange in exchanges]
     answered = [exchange.response or _LACKING for exchange in exchanges]
     sizes = [message.size for message in asked], [message.size for message in answered]
     if len(complete) > 1 and sum(map(sum, (filter(None, some) for some in sizes))) > BYTES:
         half = len(complete) // 2
-        yield from blocks(complete[:half])
-        yield from blocks(complete[half:])
+        yield from blocks(complete[:half], codes)
+        yield from blocks(complete[half:], codes)
         return
     first = [exchange.request or exchange.response for exchange in exchanges]
     asked_bodies = [message.body for message in asked]
@@ -59,6 +60,7 @@ def blocks(complete: Sequence[Complete]) -> Iterator[Block]:
         *sizes,
         [exchange.outcome for exchange in exchanges],
         [getattr(body, "error_code", None) for body in answered_bodies],
+        _sparse(codes.column(answered)),
         [getattr(body, "throttle_time_ms", None) for body in answered_bodies],
         [getattr(body, "group_id", None) for body in asked_bodies],
         [getattr(body, "member_id", None) for body in asked_bodies],

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kshark.analysis.observed.error_codes import ErrorCodes
 from kshark.records import RecordsField
+from kshark.registry import Registry
 from kshark.tables import exchanges
 from kshark.tables.blocks import Block, Row
 from kshark.tables.columns import TABLES
@@ -25,6 +27,7 @@ class Held:
         self.with_records = records
         self.rows: Final[dict[str, list[Row]]] = {name: [] for name in TABLES}
         self.exchanges: list[exchanges.Complete] = []
+        self._codes = ErrorCodes(Registry())
         #: Opened records fields in these exchanges.
         self.opened: list[RecordsField] = []
         #: How many of the exchanges were measured, and the bytes of their messages.
@@ -64,7 +67,7 @@ class Held:
 
     def _exchanges(self) -> Iterator[tuple[str, Block]]:
         with exchanges.closed(self.opened):
-            for block in exchanges.blocks(self.exchanges):
+            for block in exchanges.blocks(self.exchanges, self._codes):
                 yield "exchanges", block
         self.exchanges.clear()
         self.opened.clear()

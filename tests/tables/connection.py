@@ -125,7 +125,7 @@ CHAPTER = Chapter(
             ),
             request(
                 9, 12, "Heartbeat", 4, 3, 24, EMPTY_HEARTBEAT.format("g", 3, "m"), 7, request_first_packet=8,
-                **{**answer(11, 12, '{"throttle_time_ms":4,"error_code":27}', 8, first=10), "throttle_time_ms": 4},
+                **{**answer(11, 12, '{"throttle_time_ms":4,"error_code":27}', 8, first=10), "throttle_time_ms": 4, "error_codes": [27]},
                 error_code=27, group_id="g", member_id="m",
                 request_weird=["TRAILING_BYTES"], request_detail="TRAILING_BYTES at byte 10, field (none)",
             ),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from kshark.codec.paths import Names, paths
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
+from kshark.model import Message
 from kshark.registry import Registry
 
 #: Rows of a body's fields.
@@ -45,6 +46,8 @@ class ErrorCodes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        #: By class of body, as far as they were learned.
+        self.tests: dict[type, Test] = {}
         self._known: dict[tuple[int, int, type], _Ways] = {}
 
     def of(self, body: Any, key: int, version: int) -> Iterator[int]:
@@ -55,13 +58,28 @@ class ErrorCodes:
                     if code and code is not UNSET:
                         yield code
 
-    def placed(self, body: Any, key: int, version: int) -> list[PlacedCode]:
+    def placed(self, body: Any, key: Any, version: Any) -> list[PlacedCode]:
         """The same, each with the partition that it is about: slower, for bodies that are known to have one."""
         return [placed for way in self._ways(body, key, version).names for placed in _placed(body, way, None, None)]
 
-    def test(self, body: Any, key: int, version: int) -> Test:
-        """Tells whether bodies of this one's class have a code: the fastest way to find those that do."""
-        return self._ways(body, key, version).test
+    def column(self, answers: Iterable[Message]) -> list[list[int] | None]:
+        """Every code of each answer that is not zero; None of one that has none, or of an unknown API."""
+        tests, column = self.tests, list[list[int] | None]()
+        for answer in answers:
+            body = answer.body
+            test = tests[type(body)] if type(body) in tests else self.learn(answer)
+            column += ([placed.code for placed in self.placed(body, answer.api_key, answer.version)] if test(body) else None,)
+        return column
+
+    def learn(self, answer: Message) -> Test:
+        """Tells whether bodies of this answer's class have a code: the fastest way to find those that do. See `tests`."""
+        key, version, body = answer.api_key, answer.version, answer.body
+        if not isinstance(key, int) or not isinstance(version, int):
+            return _NOWHERE.test
+        test = self._ways(body, key, version).test
+        if isinstance(body, Struct):  # other classes are no one API's
+            self.tests[type(body)] = test
+        return test
 
     def _ways(self, body: Any, key: int, version: int) -> _Ways:
         kind = (key, version, type(body))

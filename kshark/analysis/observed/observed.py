@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
-
 from kshark import limits
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
-from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode, Test
+from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode
 from kshark.analysis.observed.ordinary import cause_of
 from kshark.analysis.observed.statistics import OTHERS
 from kshark.analysis.observed.tried import TRIES, Tries
@@ -165,14 +163,12 @@ class Observer:
         self.observed = Observed()
         self._tries: Mapping[Any, Tries] = TRIES if coverage else {}
         self._codes = ErrorCodes(registry)
-        #: By class of body.
-        self._tests: dict[type, Test] = {}
         #: Refusals that a finding may yet explain, of APIs that rules are about; the oldest are given up.
         self._open: OrderedDict[_Place, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
 
     def page(self, page: Iterable[Event]) -> None:
         """Events of the time line; before the findings that they led to."""
-        tests, observed, apis, tries = self._tests, self.observed, _JUDGED, self._tries
+        tests, observed, apis, tries = self._codes.tests, self.observed, _JUDGED, self._tries
         exchanges = judged = 0
         for event in page:
             if type(event) is Message:
@@ -192,7 +188,7 @@ class Observer:
                     observed.unanswered += event.outcome != "one_way"
                 else:
                     body = response.body
-                    test = tests.get(type(body)) or self._learn(response)
+                    test = tests.get(type(body)) or self._codes.learn(response)
                     if test(body):
                         self._refused(request, response)
             elif isinstance(event, Closed):
@@ -206,8 +202,15 @@ class Observer:
 
     def answer(self, request: Message, response: Message) -> None:
         """One answer, for who counts the rest elsewhere."""
-        if self._learn(response)(response.body):
+        if self._codes.learn(response)(response.body):
             self._refused(request, response)
+
+    def refusals(self, api_key: int, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
+        """Those of one answer, whose body was read elsewhere, with the weirds of both messages; no finding explains them here."""
+        known = [self._known(refusal) for refusal in refusals]
+        self.observed.answered.update(known)
+        if api_key not in _JUDGED:
+            self._explain_odd(known, weirds)
 
     def explain(self, findings: Iterable[Finding]) -> None:
         """Findings, of exchanges that were taken."""
@@ -221,15 +224,6 @@ class Observer:
                 if len(explained) < len(left):
                     self._open[place] = [one for one in left if one not in explained]
 
-    def _learn(self, response: Message) -> Test:
-        key, version, body = response.api_key, response.version, response.body
-        if not isinstance(key, int) or not isinstance(version, int):
-            return lambda body: False
-        test = self._codes.test(body, key, version)
-        if isinstance(body, Struct):  # other classes are no one API's
-            self._tests[type(body)] = test
-        return test
-
     def _refused(self, request: Message, response: Message) -> None:
         api_key, version, api = request.api_key, request.version, request.api
         assert isinstance(api_key, int)  # its answer was read
@@ -242,8 +236,13 @@ class Observer:
             self._open[response.flow, response.packet, response.correlation_id] = codes
             if len(self._open) > limits.REFUSALS:
                 self._open.popitem(last=False)
-        elif odd := {code for message in (request, response) for weird in message.weird or () for code in _REFUSED_WITH.get(weird, ())}:
-            self.observed.explained.update(refusal for placed, refusal in codes if placed.code in odd)
+        elif request.weird or response.weird:
+            self._explain_odd((refusal for _, refusal in codes), [*(request.weird or ()), *(response.weird or ())])
+
+    def _explain_odd(self, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
+        """Refusals of bytes that are odd themselves."""
+        odd = {code for weird in weirds for code in _REFUSED_WITH.get(weird, ())}
+        self.observed.explained.update(refusal for refusal in refusals if refusal.error_code in odd)
 
     def _known(self, refusal: Refusal) -> Refusal:
         """It, or what stands for all beyond the limit."""
