@@ -50,6 +50,9 @@ class ErrorCodes:
         self.tests: dict[type, Test] = {}
         self._known: dict[tuple[int, int, type], _Ways] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ErrorCodes, (self._registry,)  # what was learned is learned again: classes of bodies are made at run time
+
     def of(self, body: Any, key: int, version: int) -> Iterator[int]:
         """Every code that is not zero; none of a body that was not read."""
         for rows in self._ways(body, key, version).readers:
