@@ -92,7 +92,7 @@ def test_two_files_of_the_same_traffic_are_read_as_one(later_ns: int, tmp_path: 
     alone, both = seen(open_captures([original])), seen(open_captures([original, copy]))
     assert (both.messages, both.findings) == (alone.messages, alone.findings)
     (named,) = both.weirds["DUPLICATE_PACKETS"]
-    assert named.detail.endswith(f"{later_ns / 1e9:.6f} s later")
+    assert named.detail.endswith(f"{later_ns / 1e9:.6f} s later" if later_ns else "at the same time")
 
 
 @pytest.mark.parametrize("layer", ["linux-cooked-v1", "raw-ip-101", "vlan-802-1q", "pppoe"])
