@@ -13,6 +13,7 @@ from kshark.analysis.machines.member import MemberState
 from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
 from kshark.analysis.sessions.steps import FINAL, INITIAL, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
+from kshark.analysis.surroundings.connections import Connection
 
 #: Assignments of one member that are remembered.
 _ASSIGNMENTS: Final = 16
@@ -23,11 +24,12 @@ SETTLED_NS: Final = 10_000_000_000
 class Assignment(Struct, eq=False):
     """What the member was told to fetch from, as of a packet; `partitions` None: not known from there on.
 
-    `confirmed`: the last request that still had the epoch which came with it.
+    `confirmed`: the last request that still had the epoch which came with it; `on`: the connection of that heartbeat.
     """
 
     packet: int
     partitions: frozenset[Partition] | None
+    on: Connection | None = None
     confirmed: int = 0
 
 
@@ -81,7 +83,7 @@ class Member:
         elif beat.reply is UNANSWERED:
             self.unanswered = beat
         given = beat.given if beat.reply is ACCEPTED else None
-        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, given, beat.assigned)
+        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, given, beat.assigned, beat.connection)
 
     def lists(self, step: Step) -> None:
         """Takes note of what a share request lists."""
@@ -96,7 +98,10 @@ class Member:
             return False
         return self.last.time_ns < self.assigned_by.end_ns + SETTLED_NS <= beat.time_ns
 
-    def heartbeat(self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None) -> None:
+    def heartbeat(
+        self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None,
+        on: Connection | None = None,
+    ) -> None:  # fmt: skip
         """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment where that brings one.
 
         A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a missing answer.
@@ -107,16 +112,16 @@ class Member:
                 self.assignments[-1].confirmed = request
         elif sent != INITIAL or answer is None:
             self.missed = True
-            self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None)
+            self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None, on)
         if answer is not None and given is not None:
             self.missed = self.missed or (sent == INITIAL and self.epoch is not None)
             self.epoch = given
             if partitions is not None:
-                self._learn(answer, partitions)
+                self._learn(answer, partitions, on)
 
-    def _learn(self, packet: int, partitions: frozenset[Partition] | None) -> None:
+    def _learn(self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
-            self.assignments = (*self.assignments, Assignment(packet, partitions))[-_ASSIGNMENTS:]
+            self.assignments = (*self.assignments, Assignment(packet, partitions, on))[-_ASSIGNMENTS:]
 
     def told(self, packet: int) -> Assignment | None:
         """The last assignment as of that packet."""
@@ -135,7 +140,9 @@ class Member:
 
 
 class NotAssigned(NamedTuple):
-    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with the assignment."""
+    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with the assignment, and
+    nothing of what it sent to that broker in between is missing: whoever leaves and joins again may be given the same one.
+    """
 
     member: Member
     partition: Partition
@@ -147,7 +154,8 @@ class NotAssigned(NamedTuple):
         if told is None or told.partitions is None or self.partition in told.partitions:
             return False
         if told.confirmed > self.packet:
-            return True
+            broker = None if told.on is None else told.on.broker
+            return told.on is None or broker is None or broker.missing_between((told.on.host,), told.packet, told.confirmed) is None
         return None if told is self.member.assignments[-1] else False  # whoever joins again may have been told more before
 
 

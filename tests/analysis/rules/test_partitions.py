@@ -239,6 +239,18 @@ def test_an_assignment_that_was_missed_may_have_had_it() -> None:
     assert unassigned(talk.without_packets(missed.all_packets)) == [("unknown", 1)]
 
 
+def test_whoever_left_and_joined_again_may_be_given_the_same_epoch() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    gone = left(a)
+    back = a.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [1]}]})
+    a.share_fetch(0, [1]).answered()
+    unchanged(a)
+    assert unassigned(talk) == []
+    assert unassigned(talk.without_packets([*gone.all_packets, *back.all_packets])) == [("unknown", 1)]
+
+
 def test_of_what_waits_for_a_proof_no_more_is_held_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WAITING_VERDICTS", 1)
     talk = Conversation()
