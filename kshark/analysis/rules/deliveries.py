@@ -145,12 +145,13 @@ def say(
 
 
 def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
-    """What holds as long as the session of the exchange before is known to have gone on: then none of its requests is missing."""
+    """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of its requests is
+    missing, on whatever connection.
+    """
     session = before.connection.state_of(before.group_id, before.member_id)
     if session is None or before.packet <= now.share_partition.shaken:
         return None
-    until = now.step.packet if before.member_id == now.step.member_id else now.answer.packet
-    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(Unbroken(session, before.packet, until), None))
+    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(Unbroken(session, before.packet, now.answer.packet), None))
 
 
 ROWS: Final = (
@@ -177,7 +178,7 @@ ROWS: Final = (
         must="Records come to their member again only when their lock is out, or when they were given back.",
         advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. Report it to Kafka with "
         "these packets.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2; ShareFetch epoch 2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: SharePartition.acquire",
         blame=("broker",),
@@ -192,7 +193,7 @@ ROWS: Final = (
         advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else report it to Kafka "
         "with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
-        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2",
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, offsets 10-19",
         source="Kafka: SharePartition.acknowledge",
         blame=("broker",),

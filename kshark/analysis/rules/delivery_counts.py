@@ -150,7 +150,7 @@ ROWS: Final = (
         advice="Do not decide by delivery_count alone that a record is given up: one that is not counted comes for ever, and deliveries "
         "that nobody saw use up the limit. See whether the capture holds all members; then report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
-        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 1",
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 1; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2",
         source="Kafka: InFlightState.tryUpdateState",
@@ -168,7 +168,7 @@ ROWS: Final = (
         "knows only what was stored, and Kafka 4.1 takes a delivery back when a session ends. Where there was neither, report it to Kafka "
         "with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
-        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2",
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 4",
         source="Kafka: SharePartition",
