@@ -90,13 +90,13 @@ class Framing:
         """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
         if segments is not None:
             self._clock.feed(segments)
-            self._take(self._tls.feed(self._reassembly.feed(segments, ends)))
+            self._take(self._reassembly.feed(segments, ends))
         return self._release(self._horizon())
 
     def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
         """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
         self._clock.close(end)
-        self._take(self._tls.feed(self._reassembly.close(end)))
+        self._take(self._reassembly.close(end))
         if whole:
             self._told += self.copies.told(end)
         return self._release(NEVER)
@@ -116,8 +116,9 @@ class Framing:
             held.append(waits.held_from((hole and hole.held_from) or self._clock.packet, self._clock))
         return min(held, default=NEVER) - 1
 
-    def _take(self, items: list[Item]) -> None:
+    def _take(self, transported: list[Item]) -> None:
         self._holes = self._reassembly.holes()
+        items = self._tls.feed(transported, self._holes)
         self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
         unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
         unsettled.update(self._uncertain, self._holes, self._waiting)

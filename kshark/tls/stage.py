@@ -6,12 +6,13 @@ begins like that, since it would be longer than any. What is begun in the middle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain, count
 from typing import Final
 
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
-from kshark.reassembly import Item, Run, Runs
+from kshark.reassembly import Hole, Item, Run, Runs
 from kshark.tls.connection import Connection
 from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO
 from kshark.tls.keylog import KeyLog
@@ -32,11 +33,12 @@ class TlsStage:
     def __init__(self, keys: bytes = b"") -> None:
         self.keys = KeyLog(keys)
         self._connections: dict[int, Connection] = {}
-        #: Connections that began with too few bytes to tell, and what happened on them.
+        #: Connections of which too little is known to tell, and what happened on them.
         self._undecided: dict[int, list[Happening]] = {}
         self._held = 0
 
-    def feed(self, items: list[Item]) -> list[Item]:
+    def feed(self, items: list[Item], holes: Mapping[int, Hole]) -> list[Item]:
+        """`holes`, by flow: what is behind one may yet turn out to be no beginning."""
         if not (self._connections or self._undecided):
             # all that most captures need, so it costs a line of Python for each item
             begin = [(type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item)) for item in items]
@@ -55,7 +57,7 @@ class TlsStage:
             if number in self._connections:
                 self._take(number, happened, out)
             else:
-                self._decide(number, [*self._undecided.pop(number, ()), *happened], out)
+                self._decide([*self._undecided.pop(number, ()), *happened], holes.get(number), out)
         if self._held > limits.TLS_HELD_BYTES:
             self._make_room(out)
         return out
@@ -75,16 +77,17 @@ class TlsStage:
         if rest.flow:
             out.append(rest)
 
-    def _decide(self, number: int, happened: list[Happening], out: list[Item]) -> None:
+    def _decide(self, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
         """Whether a connection is TLS, told by its first bytes."""
-        client, unsure = _client(happened) if _is_all(happened) else (None, False)
-        if client is not None:
-            self._connections[number] = Connection(happened[0].flow, client, self.keys)
-            self._take(number, happened, out)
-        elif unsure:
+        number = happened[0].flow.id
+        client, packet = _client(happened) if _is_all(happened) else (None, None)
+        if packet is None:
+            out += happened
+        elif client is None or (hole is not None and hole.packet <= packet):
             self._undecided[number] = happened
         else:
-            out += happened
+            self._connections[number] = Connection(happened[0].flow, client, self.keys)
+            self._take(number, happened, out)
 
     def _take(self, number: int, happened: list[Happening], out: list[Item]) -> None:
         """What happened on one TLS connection, in the order of packets over both directions."""
@@ -124,26 +127,31 @@ def _may_begin(runs: Runs) -> bool:
 
 
 def _is_all(happened: list[Happening]) -> bool:
-    """Whether these are the first bytes of their connection, with no hole before them."""
+    """Whether this is all that happened on its connection."""
     flow = happened[0].flow
     size = sum(sum(map(len, item.data)) for item in happened if isinstance(item, Run))
-    return isinstance(happened[0], Run) and size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
+    return size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
 
 
-def _client(happened: list[Happening]) -> tuple[Side | None, bool]:
-    """The side of the TLS client, and whether there are too few bytes to tell; as far as the first bytes do, packet by packet."""
-    flow, heads = happened[0].flow, [b"", b""]
+def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
+    """The side of the TLS client, or None: there are too few bytes to tell; and the packet up to which that was looked at, or None: it is
+    no TLS, as far as the first bytes tell, packet by packet, with no hole before them.
+    """
+    flow, heads, looked_at = happened[0].flow, [b"", b""], None
     begins = [step for order, item in enumerate(happened) for step in _steps(order, item, _TYPE + 1)]
-    for _, _, index, item in sorted(begins, key=_place):
+    for packet, _, index, item in sorted(begins, key=_place):
         if isinstance(item, Run):
+            looked_at = packet
             head = heads[item.side] = (heads[item.side] + item.data[index])[: _TYPE + 1]
             if not (flow.begun[item.side] and head.startswith(_BEGINNING[: len(head)])):
-                return None, False
+                return None, None
             if len(head) > _TYPE:
                 if head[_TYPE] not in (CLIENT_HELLO, SERVER_HELLO):
-                    return None, False
-                return item.side if head[_TYPE] == CLIENT_HELLO else _SIDES[1 - item.side], False
-    return None, type(happened[-1]) is not Closed
+                    return None, None
+                return item.side if head[_TYPE] == CLIENT_HELLO else _SIDES[1 - item.side], packet
+        elif type(item) is not HalfClosed:
+            return None, None
+    return None, looked_at
 
 
 def _steps(order: int, item: Happening, most: int | None = None) -> list[tuple[int, int, int, Happening]]:
