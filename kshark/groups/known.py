@@ -123,7 +123,7 @@ class Group:
         """The member, from which a message came."""
         member = self.member(member_id)
         flow = heard.flow
-        member.last = heard.since
+        member.last = heard.at
         member.client_id, member.address = heard.client_id, flow.client.rpartition(":")[0]
         if flow.software_name is not None:
             member.software, member.software_version = flow.software_name, flow.software_version

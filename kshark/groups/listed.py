@@ -70,10 +70,10 @@ class Acknowledging(msgspec.Struct):
 class ListedMember(msgspec.Struct):
     """A member, and its client with the host's `address`.
 
-    `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was seen; `last` its
-    last message; `ended` how it went, null also where it was never seen to be in the group. `epoch` is the member epoch, or a classic
-    group's generation, that it was given last; `topics` what it subscribes to; `assignment` what it was assigned last, at `assigned`;
-    `rejected` counts its refused requests by error.
+    `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was seen; `last` the
+    answer to its last message, or that message where none came; `ended` how it went, null also where it was never seen to be in the
+    group. `epoch` is the member epoch, or a classic group's generation, that it was given last; `topics` what it
+    subscribes to; `assignment` what it was assigned last, at `assigned`; `rejected` counts its refused requests by error.
     """
 
     member_id: str

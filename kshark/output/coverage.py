@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -27,6 +28,7 @@ _OF_SIDES: Final = (
 )
 #: What rules came to that were put to the test, the worst first.
 _CAME_TO: Final = {"broken": ERROR, "not decided": WARN, "never broken": GOOD}
+_ORDER: Final = ("never broken", "broken", "not decided")
 
 
 def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
@@ -38,9 +40,11 @@ def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator
     if tested and len(sides) > 1:
         yield from table(_OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width)
         yield []
-    counts = ", ".join(f"{len(_of(tested, came))} {came}" for came in ("never broken", "broken", "not decided"))
-    yield from folded([(f"{len(tested)} of {counted(len(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2)
-    yield from _untested([rule for rule in rules if not rule.tested], min(width or _WIDTH, _WIDTH))
+    came_to = _came_to(tested)
+    counts = ", ".join(f"{came_to[came]} {came}" for came in _ORDER)
+    yield from folded([(f"{came_to.total()} of {counted(_numbers(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2)
+    numbers = {rule.rule for rule in tested}
+    yield from _untested([rule for rule in rules if rule.rule not in numbers], min(width or _WIDTH, _WIDTH))
     yield []
 
 
@@ -52,7 +56,7 @@ def _by_outcome(tested: Sequence[RuleCoverage], width: int | None) -> Iterator[L
     for came, part in parts:
         if part:
             right = sum(rule.held for rule in part)
-            yield [(came, _CAME_TO[came]), (f": {counted(len(part), 'rule')}, {number(right)} times right", DIM)]
+            yield [(came, _CAME_TO[came]), (f": {counted(_numbers(part), 'rule')}, {number(right)} times right", DIM)]
         yield from rows[: len(part)]
         del rows[: len(part)]
     yield from rows  # what the table says of columns without room
@@ -65,18 +69,24 @@ def _untested(rules: Sequence[RuleCoverage], width: int) -> Iterator[Line]:
     for rule in rules:
         groups.setdefault(group_of(BOOK.by_code[rule.code]), []).append(rule.code)
     if groups:
-        yield [(f"never put to the test: {counted(len(rules), 'rule')}", PLAIN)]
+        yield [(f"never put to the test: {counted(_numbers(rules), 'rule')}", PLAIN)]
     label = max(map(len, groups), default=0) + 4
     for group, codes in groups.items():
         yield from folded([(f"  {group}".ljust(label), LABEL), (", ".join(codes), DIM)], width, label)
 
 
-def _came_to(rule: RuleCoverage) -> str:
-    return "broken" if rule.broken else "not decided" if rule.unknown else "never broken"
-
-
 def _of(rules: Sequence[RuleCoverage], came: str) -> list[RuleCoverage]:
-    return [rule for rule in rules if _came_to(rule) == came]
+    return [rule for rule in rules if ("broken" if rule.broken else "not decided" if rule.unknown else "never broken") == came]
+
+
+def _numbers(rules: Sequence[RuleCoverage]) -> int:
+    """How many rules they are: one may have several codes."""
+    return len({rule.rule for rule in rules})
+
+
+def _came_to(tested: Sequence[RuleCoverage]) -> Counter[str]:
+    """How many rules came to what; the worst of its codes is what a rule came to."""
+    return Counter({rule.rule: came for came in reversed(_CAME_TO) for rule in _of(tested, came)}.values())
 
 
 def _side(rule: RuleCoverage) -> str:
@@ -86,8 +96,9 @@ def _side(rule: RuleCoverage) -> str:
 
 def _of_side(side: str, rules: Sequence[RuleCoverage]) -> list[Cell]:
     tested = [rule for rule in rules if rule.tested]
-    parts = (len(_of(tested, came)) for came in ("never broken", "broken", "not decided"))
-    return [side, *map(number, (len(rules), len(tested), *parts, sum(rule.held for rule in tested)))]
+    came_to = _came_to(tested)
+    parts = (came_to[came] for came in _ORDER)
+    return [side, *map(number, (_numbers(rules), came_to.total(), *parts, sum(rule.held for rule in tested)))]
 
 
 def _row(rule: RuleCoverage) -> list[Cell]:
