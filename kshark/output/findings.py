@@ -96,9 +96,9 @@ def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     more = f", {finding.software}" if finding.software else ""
     parts = [f"client {finding.client_id} ({finding.client}{more})" if finding.client_id else f"client {finding.client}{more}"]
     if finding.group_id is not None:
-        parts.append(f"group {finding.group_id}")
+        parts.append(f"group {finding.group_id or '(empty)'}")
     if finding.member_id is not None:
-        parts.append(f"member {finding.member_id}")
+        parts.append(f"member {finding.member_id or '(empty)'}")
     if finding.topic_id is not None:
         name = topics.get(finding.topic_id, finding.topic_id)
         parts.append(f"topic {name}" + ("" if finding.partition is None else f"[{finding.partition}]"))
@@ -198,7 +198,8 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     line += "".join(f" · {counted(count, noun)}{what}" for count, noun, what in unread if count)
     explained = observed.answered.total()
     if explained and not observed.unexplained():
-        line += f" · {'the one refusal is' if explained == 1 else f'all {number(explained)} refusals are'} explained"
+        few = {1: "the one refusal is", 2: "both refusals are"}
+        line += f" · {few.get(explained, f'all {number(explained)} refusals are')} explained"
     return [*head, (line, DIM)]
 
 
