@@ -20,8 +20,8 @@ from kshark.reassembly import Run
 if TYPE_CHECKING:
     from kshark.model import Int64s, UInt8s
 
-#: A stream with an impossible frame length, the packet that showed it, and the bytes that came later.
-Broken = tuple[Stream, int, list[Run]]
+#: A stream with an impossible frame length, and the bytes behind it.
+Broken = tuple[Stream, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
 _UINT32: Final = Struct(">I").unpack_from
@@ -56,7 +56,7 @@ class Cuts:
         if starts:
             self._add(stream, data[:at], starts, ends)
         stream.drop(at)
-        return [] if invalid is None else [(stream, *stream.break_off(invalid, tell))]
+        return [] if invalid is None else [(stream, stream.break_off(invalid, tell))]
 
     def taken(self) -> list[Frames]:
         """All of them; none is kept."""
@@ -95,7 +95,7 @@ class Cuts:
 def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
     """Cuts whole frames off streams whose boundaries are known; the rest stays in the streams.
 
-    A stream breaks where a frame's length is impossible; what came with later packets is returned, to be searched piece by piece.
+    A stream breaks where a frame's length is impossible; what is behind that is returned, to be searched piece by piece.
     """
     ready = [stream for stream in streams if stream.can_be_cut(tell)]
     if not ready:
@@ -116,7 +116,7 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Brok
         at, invalid = _frames(stream, data, begin, behind, starts, ends)
         stream.drop(at - begin)
         if invalid is not None:
-            broken.append((stream, *stream.break_off(invalid, tell)))
+            broken.append((stream, stream.break_off(invalid, tell)))
         counts.append(len(starts) - before)
         begin += size
     if not starts:

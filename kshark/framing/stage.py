@@ -175,11 +175,8 @@ class Framing:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
             later: list[Happening] = []
-            for stream, packet, rest in sorted(
-                self._cuts.all(touched, self._told.append), key=lambda each: (each[1], not each[0].by_client)
-            ):
-                waits = self._timeline.waits.get(stream.flow.id)
-                self._search(self._conversations[stream.flow.id], packet if waits is None else waits.place(packet, stream.side))
+            for stream, rest in self._cuts.all(touched, self._told.append):
+                self._uncertain[stream.flow.id] = self._conversations[stream.flow.id]
                 later += rest
             if later:
                 self._take_piecewise(later)
@@ -311,7 +308,7 @@ class Framing:
         """
         waiting = deque[tuple[bytes, int, int, int, int]]()
         while True:
-            for _, _, rest in self._cuts.one(stream, self._told.append):
+            for _, rest in self._cuts.one(stream, self._told.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
             other = conversation.streams[1 - stream.side]
             if stream.searching and stream.size and stream.find(other, self._witness, final is not None, self._told.append):

@@ -177,26 +177,19 @@ class Stream:
 
     # -- damage
 
-    def break_off(self, length: int, tell: Tell) -> tuple[int, list[Run]]:
-        """The length here is impossible. Keeps the bytes up to the packet that showed it; returns that packet and the bytes that came
-        later."""
-        edges = self.edges()
-        piece = bisect_right(edges, 3) - 1
+    def break_off(self, length: int, tell: Tell) -> list[Run]:
+        """The length here is impossible. Returns the bytes behind it, to be searched piece by piece for the next message boundary."""
+        piece = bisect_right(self.edges(), 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
-        later: list[Run] = []
-        if piece + 1 < len(self.data):
-            rest = slice(piece + 1, None)
-            later.append(
-                Run(self.flow, self.side, self.data[rest], self.packet[rest], self.time_ns[rest], self.ready[rest], self.ready_ns[rest])
-            )
-            self.size = edges[piece + 1]
-            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
-                del column[rest]
         text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
         tell(Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4))
         self._skip_bytes(4, tell)
         self.search()
-        return packet, later
+        if not self.size:
+            return []
+        later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns)
+        self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.size = [], [], [], [], [], 0
+        return [later]
 
     def search(self) -> None:
         """From here on the next message boundary is not known."""

@@ -80,6 +80,22 @@ def test_answers_behind_an_impossible_length_belong_to_the_requests_before_them(
     assert told(batches(wire.packets, [])) == told(batches(wire.packets, [1] * 999))
 
 
+def test_each_direction_is_searched_from_where_it_broke_on() -> None:
+    """Both have an impossible length, long after one another: what came in between is understood long before the second."""
+    wire = Wire()
+    tcp, other = Tcp(wire).open(), Tcp(wire, "10.0.0.2:50000").open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    tcp.broker(b"\xff" * 12)
+    other.client(metadata(1))
+    tcp.client(metadata(2))
+    tcp.broker(answer(2))
+    wire.pause(1)
+    tcp.client(b"\xff" * 12)
+
+    assert told(batches(wire.packets, [])) == told(batches(wire.packets, EVERY_PACKET))
+
+
 def test_a_beginning_seen_behind_the_first_bytes_changes_nothing_that_was_said() -> None:
     """The SYN-ACK is displaced: it comes behind bytes that were sent after it."""
     wire = Wire()
