@@ -13,7 +13,7 @@ from typing import Final, Literal
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
 from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Range
-from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead
+from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
 
 #: How far from the number due a RST is still believed.
@@ -23,13 +23,15 @@ _NEAR: Final = WINDOW >> 10
 class Connection:
     """A connection of one pair of ends. `feed` puts what a segment brings into `out`."""
 
-    __slots__ = ("again", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
+    __slots__ = ("again", "clock_ns", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.sides = (Direction(), Direction())
         self.closed = self.forgotten = False
         self.first_finished: Side | None = None
+        #: The clock when this was fed last.
+        self.clock_ns = 0
         #: Packet and time of the first FIN: the end comes after it.
         self.latest = (0, 0)
         #: What came once more, None for nothing.
@@ -75,7 +77,7 @@ class Connection:
     def feed(self, segment: Segment, out: list[Item]) -> None:
         flow, side, packet, time_ns, flags = self.flow, segment.side, segment.packet, segment.time_ns, segment.flags
         here, there = self.sides[side], self.sides[1 - side]
-        flow.last_packet, flow.last_time_ns = packet, time_ns
+        flow.last_packet, flow.last_time_ns, self.clock_ns = packet, time_ns, segment.clock_ns
         seq = segment.seq
         if flags & SYN:
             self._syn(segment)
@@ -330,6 +332,7 @@ class Connection:
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
+        self.clock_ns = clock_ns
         while self.holed:
             since = [(here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None]
             if not since or clock_ns - min(since)[0].clock_ns < limits.REORDER_NS:
@@ -376,7 +379,7 @@ class Connection:
     ) -> None:
         """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
         if self.holed:
-            self.give_up(Moment(packet, time_ns), out, "at_close")
+            self.give_up(Moment(packet, max(time_ns, self.clock_ns)), out, "at_close")
             if self.closed:
                 return
         packet, time_ns = max((packet, time_ns), self.latest)
@@ -387,12 +390,6 @@ class Connection:
             packet, time_ns = max((packet, time_ns), (here.last_ready, here.last_ready_ns))
         self.closed, self.forgotten = True, how == "forgotten"
         out.append(Closed(self.flow, packet, time_ns, how, side))
-
-
-def skipped(segment: Segment, why: str, flow: int) -> Weird:
-    """Bytes of a segment that belong nowhere."""
-    place = (segment.packet, segment.time_ns, why, flow, segment.side, segment.packet, len(segment.payload))
-    return Weird("BYTES_SKIPPED", "reassembly", *place)
 
 
 def _other(side: Side) -> Side:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.model import Moment, Side
+from kshark.model import Moment, Side, Weird
 from kshark.reassembly.runs import Run
 
 MASK: Final = 0xFFFFFFFF
@@ -36,6 +36,12 @@ class Segment(NamedTuple):
     payload: bytes
     missing: int
     size: int
+
+
+def skipped(segment: Segment, why: str, flow: int) -> Weird:
+    """Bytes of a segment that belong nowhere."""
+    place = (segment.packet, segment.time_ns, why, flow, segment.side, segment.packet, len(segment.payload))
+    return Weird("BYTES_SKIPPED", "reassembly", *place)
 
 
 @dataclass(slots=True, eq=False)

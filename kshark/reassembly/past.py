@@ -6,9 +6,9 @@ from collections import deque
 
 from kshark import limits
 from kshark.model import FIN, SYN
-from kshark.reassembly.connections import Connection, skipped
+from kshark.reassembly.connections import Connection
 from kshark.reassembly.copies import Copies
-from kshark.reassembly.directions import Segment
+from kshark.reassembly.directions import Segment, skipped
 from kshark.reassembly.runs import Item
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kshark.model import Gap, Message, PacketBatch
@@ -48,6 +50,23 @@ def test_nine_bytes_that_nobody_recognises_hold_nothing_for_long(pause: float) -
     assert len(came) >= 30
     assert seconds_held(wire, came) <= HELD + pause + 0.01
     assert came[-1][0] == came[-1][1], "later ones are not held at all"
+
+
+def test_a_hole_that_the_end_decides_is_late_by_the_clock() -> None:
+    """A packet is stamped a second ahead: by its own time the reset comes at once, by the clock nobody waited for it."""
+    wire = Wire()
+    holed, other = Tcp(wire, source="10.0.0.2:50000").open(), Tcp(wire).open()
+    heartbeats(wire, holed, 1, 1, 0.001)
+    holed.seq[0] += 5
+    holed.client(metadata(2))
+    behind = len(wire.packets)
+    heartbeats(wire, other, 1, 2, 0.001)
+    wire.packets[behind] = replace(wire.packets[behind], time_ns=wire.packets[behind].time_ns + 1_000_000_000)
+    holed.seq[0] -= 5 + len(metadata(2))
+    holed.reset()
+    whole = told(batches(wire.packets, []))
+    for edge in range(behind, len(wire.packets)):
+        assert told(batches(wire.packets, [edge])) == whole
 
 
 def test_a_hole_with_silence_behind_it_holds_nothing_for_long() -> None:
