@@ -67,7 +67,7 @@ def pairs_of(capture: Path) -> Iterator[Pair]:
 def _is_same(message: Message, direction: str, shown: dict[str, str]) -> bool:
     """tshark looks for an answer's request by correlation id alone, over all connections of the same ends."""
     key, version = f"kafka.{direction}_key", f"kafka.{direction}.version"
-    clean = message.weird is UNSET or set(message.weird) <= {"RESYNC", "LEGACY_MAGIC"}
+    clean = message.weird is UNSET or set(message.weird) <= {"RESYNC", "LEGACY_MAGIC", "SASL_SEQUENCE"}
     return clean and (shown.get(key), shown.get(version)) == (str(message.api_key), str(message.version))
 
 
