@@ -24,6 +24,8 @@ from kshark.analysis.sessions.steps import (
 
 #: An opening that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
+#: A broker that takes longer for an answer than this may take less for others.
+_QUICK_ANSWER_NS: Final = 1_000_000
 
 
 def reopened(now: Situation) -> Argument | None:
@@ -46,7 +48,8 @@ def flapping(now: Situation) -> Argument | None:
 def went_on(now: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
-    An epoch that goes on from the refused one shows it; any other may be that of a session opened where the capture does not see it.
+    An epoch that goes on from the refused one, so soon that no session could have come that far meanwhile, shows it; any other may be that
+    of a session opened where the capture does not see it.
     """
     step, before = now.step, now.before_here
     if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
@@ -56,7 +59,8 @@ def went_on(now: Situation) -> Argument | None:
     if now.session.initial is not None and now.session.initial.packet > before.end:
         return None
     text = f"{before.story}; {step.story} instead of opening a new session"
-    shown = step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch)
+    room = (step.time_ns - before.end_ns) // max(1, min(before.end_ns - before.time_ns, _QUICK_ANSWER_NS))
+    shown = step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch) and room < step.epoch
     return Argument(text, (before, step), STATE if shown else ABSENCE)
 
 

@@ -51,6 +51,20 @@ def a_client_may_have_gone_on_after_a_refusal() -> Said:
 
 
 @promise
+def a_client_goes_on_so_late_that_a_session_may_have_come_and_gone() -> Said:
+    talk = Conversation()
+    a = opened(talk, 1)
+    first = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    talk.pause(1)
+    again = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
+    return talk, [
+        violation("EPOCH_SKIP_AHEAD", first, blame="client", cause="skip_ahead"),
+        unknown("NO_RECOVERY", again.sent, because="hidden_traffic"),
+        violation("EPOCH_SKIP_AHEAD", again, blame="client", cause="skip_ahead"),
+    ]
+
+
+@promise
 def sessions_are_opened_without_a_pause() -> Said:
     talk = Conversation()
     a = opened(talk)
