@@ -54,6 +54,7 @@ _LINK: Final = (
 )
 _STREAM: Final = (
     _weird("STREAM_GAP", "reassembly", "warn", "network", "Bytes of a connection that the capture does not hold.", "RFC 9293"),
+    _weird("ACKED_UNSEEN", "reassembly", "note", "capture", "Bytes stand behind the packet that acknowledges them; packets of different connections so close to each other have no order.", "RFC 9293"),
     _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the first one; the first was kept.", "RFC 9293"),
     _weird("DUPLICATE_PACKETS", "reassembly", "note", "capture", "Connections that were captured twice: packets with what their connection had carried before were left out."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten."),

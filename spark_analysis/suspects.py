@@ -20,6 +20,7 @@ from kshark.analysis.deliveries.window import USUAL, usual_size
 from kshark.analysis.rules import BOOK
 from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.api_keys import API_VERSIONS, METADATA
+from kshark.link.disorder import DISORDERS
 from kshark.model import Ends, Exchange, Flow, Message, Weird
 from kshark.parallel.sorting import Buckets, numbered, of_all
 from kshark.tables import TABLES
@@ -93,7 +94,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
         of.observed.connection(flow)
         of.events += of_flow(row, flow, of.courses[first])
         of.events += signs_of_flow(row, flow)
-    kind, is_asked_for = F.col("kind"), F.col("code").isin("TIME_DISORDER", "DUPLICATE_PACKETS", *BOOK.weirds)
+    kind, is_asked_for = F.col("kind"), F.col("code").isin("DUPLICATE_PACKETS", *DISORDERS, *BOOK.weirds)
     alone = (kind == "event") | F.col("exchange").isNull()  # others are with their exchanges
     for row in tables["weirds"].where((kind == "gap") | (alone & is_asked_for)).toArrow().to_pylist():
         of, first = found[row["capture"]], first_packet_of(row["flow_id"])

@@ -111,6 +111,17 @@ def times_that_run_backwards(bench: Bench) -> list[Path]:
     return bench.packets([*packets[:half], *(replace(one, time_ns=one.time_ns - 1_000_000_000) for one in packets[half:])])
 
 
+def answers_stamped_late(bench: Bench) -> list[Path]:
+    """Frames of the server, by their source port, are five milliseconds late."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for _ in range(2):
+        tcp.client(b"abc")
+        tcp.broker(b"def")
+    late = [replace(one, time_ns=one.time_ns + 5_000_000 * (one.data[34:36] == struct.pack(">H", 9092))) for one in wire.packets]
+    return bench.packets(sorted(late, key=lambda one: one.time_ns))
+
+
 def drops(bench: Bench) -> list[Path]:
     return bench.file(bytes(pcapng().enhanced(FRAME, 1).statistics((5, struct.pack("<Q", 3)))), "made.pcapng")
 
@@ -283,6 +294,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "FLOWS_FORGOTTEN": many_connections,
     "DUPLICATE_PACKETS": captured_twice,
     "TIME_DISORDER": times_that_run_backwards,
+    "ACKED_UNSEEN": answers_stamped_late,
     "TLS_UNREAD": hello_without_keys,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),

@@ -8,7 +8,7 @@ What verdicts depend on, and thus what a job must give the Analyzer to get the s
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
-| Weird TIME_DISORDER | the capture |
+| Weird TIME_DISORDER, ACKED_UNSEEN | the capture |
 | Exchange of the five APIs of share coordinators | the group, on any connection |
 | Weirds, Messages and Exchanges with codes that rules name | every connection |
 | Message of any API | connections that the session uses (a request shows that one is still open) |

@@ -7,14 +7,18 @@ have none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.model import PacketBatch, Weird
+from kshark.model import PacketBatch, Side, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
+
+
+#: Codes of what says so.
+DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN"})
 
 
 def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
@@ -22,9 +26,14 @@ def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
     return Weird("TIME_DISORDER", "link", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
 
 
+def acked_unseen(flow: int, side: Side, packet: int, time_ns: int, since: int, most_ns: int) -> Weird:
+    """What comes with this packet was acknowledged by an earlier one, `since`, up to `most_ns` before."""
+    return Weird("ACKED_UNSEEN", "reassembly", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s", flow, side, since)
+
+
 def disorder_ns(weird: Weird) -> int | None:
-    """What `disorder` said, None for other weirds: packets of different connections that lie so close to each other have no order."""
-    return int(weird.detail.split()[-2].replace(".", "")) if weird.code == "TIME_DISORDER" else None
+    """What such a weird said, None for others: packets of different connections that lie so close to each other have no order."""
+    return int(weird.detail.split()[-2].replace(".", "")) if weird.code in DISORDERS else None
 
 
 class Disorder:

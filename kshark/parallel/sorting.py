@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
 from kshark.tables.bodies import as_fields
@@ -33,6 +34,8 @@ _TOGETHER: Final = 1 << 17
 #: A list follows, its length in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+#: Weirds that verdicts depend on.
+_ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id", "size", "weird",
     "detail", "body",
@@ -161,7 +164,7 @@ class Sorter:
             elif kind is HalfClosed or kind is Gap:
                 place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
                 self.common.append((place, event))
-            elif kind is Weird and event.code in BOOK.weirds:  # type: ignore[union-attr]
+            elif kind is Weird and event.code in _ASKED_FOR:  # type: ignore[union-attr]
                 self._weird(at, at - self._count in late, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]

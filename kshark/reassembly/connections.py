@@ -116,7 +116,7 @@ class Connection:
     def goes_on(self, side: int, seq: int) -> bool:
         """Whether segments in order, the first of them with this sequence number, do nothing but move this side on."""
         here, there = self.sides[side], self.sides[1 - side]
-        if here.next != seq or here.late or there.late or here.fin is not None:
+        if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
             return False
         return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
 
@@ -145,8 +145,10 @@ class Connection:
         if there.next is None:
             self._learn(side, here.next, ack, ACK)
         else:
-            there.acknowledge(ack)
+            there.acknowledge(ack, (packet, time_ns))
         if payload:
+            if here.early is not None:
+                here.displaced(flow.id, side, packet, time_ns, out)
             self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns)
             size = len(payload)
             flow.stream_bytes[side] += size
@@ -210,7 +212,7 @@ class Connection:
             self._learn(segment.side, segment.seq, segment.ack, segment.flags)
             return
         before = there.acked
-        there.acknowledge(segment.ack)
+        there.acknowledge(segment.ack, (segment.packet, segment.time_ns))
         if there.late and there.acked != before:
             there.last_acked = Moment(segment.packet, segment.clock_ns)
             there.see_acked(there.last_acked)
@@ -245,6 +247,8 @@ class Connection:
             return
         late = Waiting(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
         now = Moment(segment.packet, segment.clock_ns)
+        if distance <= 0 and here.early is not None:
+            here.displaced(self.flow.id, segment.side, segment.packet, segment.time_ns, out)
         if distance > 0:
             self._keep(here, late, now, out, segment.side)
             return

@@ -9,11 +9,14 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
+from kshark.link.disorder import acked_unseen
 from kshark.model import Moment, Side, Weird
-from kshark.reassembly.runs import Run
+from kshark.reassembly.runs import Item, Run
 
 MASK: Final = 0xFFFFFFFF
 HALF: Final = 1 << 31
+#: Nobody answers so soon that packets closer to each other than this matter.
+LEAST_DISPLACED_NS: Final = 1 << 13
 #: How far from the sequence number due a segment may lie; what is farther belongs to no window (RFC 7323: 1 GiB).
 WINDOW: Final = 1 << 30
 
@@ -79,6 +82,9 @@ class Direction:
     acked_at: Moment | None = None
     since_acked: int = 0
     last_acked: Moment | None = None
+    #: The first packet that acknowledged bytes behind `next`, and its time: these are late or lost; and how late any were said to be.
+    early: tuple[int, int] | None = None
+    early_ns: int = LEAST_DISPLACED_NS
     #: The farthest number at which a segment without bytes stood.
     reached: int | None = None
     fin: int | None = None
@@ -98,9 +104,26 @@ class Direction:
         base = self.base
         self.next = base if base is not None and 0 < ahead(seq, base) <= WINDOW else seq
 
-    def acknowledge(self, ack: int) -> None:
+    def acknowledge(self, ack: int, at: tuple[int, int] | None = None) -> None:
+        """`at`: the packet and its time, unless it is known that all is here that it acknowledges."""
         if self.acked is None or 0 < (ack - self.acked & MASK) < HALF:  # `ahead`, without a call
             self.acked = ack
+            if at is not None and self.early is None and self.next is not None and 0 < (ack - self.next & MASK) < HALF:
+                self.early = at
+
+    def lacks(self, ack: int) -> bool:
+        """Whether that acknowledges bytes that are not here."""
+        return self.next is not None and 0 < (ack - self.next & MASK) < HALF
+
+    def displaced(self, flow: int, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
+        """New bytes come with that packet: if an earlier one acknowledged them, tells how late they are, each time that grows."""
+        if self.early is None or self.acked is None or not self.lacks(self.acked):
+            self.early = None
+            return
+        since, since_ns = self.early
+        if time_ns - since_ns >= self.early_ns:
+            self.early_ns = 1 << (time_ns - since_ns).bit_length()
+            out.append(acked_unseen(flow, side, packet, time_ns, since, self.early_ns))
 
     def reach(self, seq: int) -> None:
         """A segment without bytes stands here: all before it was sent."""

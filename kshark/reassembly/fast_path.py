@@ -97,8 +97,21 @@ class FastPath:
         leap = np.zeros(len(order), bool)
         leap[1:] = (seq[1:] != due[:-1]) | ((ack[1:] - ack[:-1]) & _MASK >= _HALF)
         leap[begin] = False
+        self._odd |= self._early()
         #: By place, how many segments before it do not begin where the one before them ended.
         self._breaks = np.concatenate(([0], np.cumsum(self._odd | leap)))
+
+    def _early(self) -> NDArray[np.bool_]:
+        """By place, whether a segment acknowledges what the other side sends with a later one."""
+        order, count = self._order, len(self._order)
+        path = np.repeat(self._path, self._end - self._begin)
+        behind = np.searchsorted(path * (count + 2) + order, (path ^ 1) * (count + 2) + order)
+        before, after = np.maximum(behind - 1, 0), np.minimum(behind, count - 1)
+        was_before = (behind > 0) & (path[before] == path ^ 1)
+        comes = (behind < count) & (path[after] == path ^ 1)
+        seen = np.where(was_before, (self._due + self._syn)[before], self._seq[after])
+        early: NDArray[np.bool_] = (was_before | comes) & (((self._ack - seen - 1) & _MASK) < _HALF - 1)
+        return early
 
     def _bounds(self, pairs: Int64s, known: Container[int]) -> tuple[Int64s, Int64s]:
         """By direction, the last row of its connection's handshake and the first of its end."""

@@ -109,9 +109,11 @@ class Reassembly:
         """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the batches before."""
         connections, paths = self._connections, fast.path
         failed = set()
-        for path, seq in zip(paths, fast.seq, strict=True):
+        moving = set(paths)
+        for path, seq, ack in zip(paths, fast.seq, fast.ack, strict=True):
             known = connections.get(path >> 1)
-            if known is None or not known.goes_on(path & 1, seq):
+            silent = path ^ 1 not in moving
+            if known is None or not known.goes_on(path & 1, seq) or (silent and known.sides[~path & 1].lacks(ack)):
                 failed.add(path >> 1)
         runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns)
         columns = zip(paths, fast.due, fast.ack, fast.size, fast.last_packet, fast.last_time_ns, fast.first, fast.behind, strict=True)

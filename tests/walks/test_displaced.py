@@ -1,0 +1,94 @@
+"""Packets stamped late, and put into the order of their times: two directions recorded by two clocks, queues that wait. Nobody is accused
+of what only the recording did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kshark.link.disorder import disorder_ns
+from kshark.model import Weird
+from kshark.pipeline import Engine
+from tests.packets import Packet, Tcp, Wire, batch, batches
+from tests.property.mangled import packets_of
+from tests.property.told import told
+from tests.shared import CAPTURES
+from tests.thinning import Whole, added, findings_in
+
+#: Captures in which requests follow answers at once, on several connections.
+BUSY = (
+    "share-java-explicit", "share-java-explicit-4.1.2", "share-java-renew", "share-java-implicit-4.2.1", "share-librdkafka", "adv-acks",
+    "adv-sessions-4.2.1", "adv-races-4.1.2",
+)  # fmt: skip
+MS = 1_000_000
+Late = Callable[[int], int]
+
+
+def one_direction(which: int, by_ns: int) -> Late:
+    return lambda path: by_ns if path >= 0 and path & 1 == which else 0
+
+
+def some(random: Random, share: float, most_ns: int) -> Late:
+    return lambda path: random.randrange(most_ns) if random.random() < share else 0
+
+
+def each_direction(random: Random, most_ns: int) -> Late:
+    by: dict[int, int] = {}
+    return lambda path: by.setdefault(path, random.randrange(most_ns))
+
+
+def ways(random: Random) -> Iterator[Late]:
+    for by_ns in (MS // 20, MS // 3, 2 * MS, 10 * MS):
+        yield one_direction(0, by_ns)
+        yield one_direction(1, by_ns)
+        yield some(random, 1, by_ns)
+        yield some(random, 0.05, by_ns)
+        yield each_direction(random, by_ns)
+
+
+def stamped(capture: Path, late: Late) -> list[Packet]:
+    rows = zip(packets_of(capture), Whole.load(capture).path.tolist(), strict=True)
+    return sorted((replace(packet, time_ns=packet.time_ns + late(path)) for packet, path in rows), key=lambda packet: packet.time_ns)
+
+
+@pytest.mark.parametrize("name", BUSY)
+def test_nobody_is_accused_of_what_clocks_did(name: str) -> None:
+    capture = CAPTURES / f"{name}.pcap"
+    found = findings_in([batch(packets_of(capture))])
+    for late in ways(Random(1)):
+        assert added(found, findings_in([batch(stamped(capture, late))])) == []
+
+
+def displaced(by_s: float) -> list[Packet]:
+    """The broker's packets are stamped so much later than the client's."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for number in range(3):
+        tcp.client(b"ask%d" % number)
+        tcp.broker(b"say%d" % number)
+        wire.pause(0.1)
+    late = [packet.data[34:36] == (9092).to_bytes(2, "big") for packet in wire.packets]
+    packets = [replace(one, time_ns=one.time_ns + int(by_s * 1e9) * is_late) for one, is_late in zip(wire.packets, late, strict=True)]
+    return sorted(packets, key=lambda packet: packet.time_ns)
+
+
+def test_what_was_acknowledged_before_it_came_is_told_with_how_late_it_is() -> None:
+    events = [event for page in Engine().pages(batches(displaced(0.15), [])) for event in page]
+    said = [event for event in events if isinstance(event, Weird) and event.code == "ACKED_UNSEEN"]
+    assert {event.side for event in said} == {1}
+    assert all(event.first_packet is not None and event.first_packet < event.packet for event in said)
+    lags = [lag for event in said if (lag := disorder_ns(event)) is not None]
+    assert lags == sorted({*lags}), "each time that it grows"
+    assert 0.04e9 < lags[0] <= lags[-1] <= 2 * 0.15e9
+
+
+@pytest.mark.parametrize("by_s", [0.0, 0.000_02, 0.02, 0.15])
+def test_it_is_told_the_same_however_packets_are_fed(by_s: float) -> None:
+    packets = displaced(by_s)
+    whole = told(batches(packets, []))
+    for size in (1, 2, 3, 5):
+        assert told(batches(packets, [size] * len(packets))) == whole
