@@ -258,6 +258,17 @@ def elsewhere(packets: list[Packet], random: Random) -> list[Packet]:
     return [_elsewhere(packet, random) for packet in packets]
 
 
+def stamped_late(packets: list[Packet], random: Random) -> list[Packet]:
+    """Each direction by a clock of its own, all in the order of these times."""
+    most_ns, by = random.choice((100_000, 3_000_000, 150_000_000)), dict[object, int]()
+
+    def late(packet: Packet) -> int:
+        ends = _ends(packet)
+        return 0 if ends is None else by.setdefault(ends[0], random.randrange(most_ns))
+
+    return sorted((replace(packet, time_ns=packet.time_ns + late(packet)) for packet in packets), key=lambda packet: packet.time_ns)
+
+
 def begun_before(packets: list[Packet], random: Random) -> list[Packet]:
     """The capture began later, or ended earlier."""
     at = random.randrange(len(packets))
@@ -283,6 +294,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "intruding": intruding,
     "wrapped": wrapped,
     "begun before": begun_before,
+    "stamped late": stamped_late,
 }
 
 
