@@ -49,6 +49,7 @@ class Link:
         self._fragments = Fragments()
         self._table = EndsTable()
         self._disorder = Disorder()
+        self._given_up: list[Weird] = []
         self._ration = Ration()
 
     @property
@@ -139,7 +140,7 @@ class Link:
             data = source[found.offset : found.offset + found.length]
             number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
             whole, lost = self._fragments.add(found, data, number, time_ns, int(rows.clock[row]))
-            yield from self._lost(lost)
+            self._lost(lost)
             if whole is None:
                 return
             self.fragments -= 1
@@ -163,17 +164,20 @@ class Link:
                 self.unread["HEADERS_LIMIT"] += 1
                 yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
 
-    def _lost(self, lost: Iterable[Lost]) -> Iterator[Weird]:
-        """Packets whose fragments were given up."""
+    def _lost(self, lost: Iterable[Lost]) -> None:
+        """Packets whose fragments were given up: which packet shows that depends on others, so they are told at the end."""
         for one in lost:
             self.fragments -= one.fragments
             self.unread["IP_FRAGMENT"] += one.fragments
             size = one.size
             detail = f"{one.fragments} fragments of {size} bytes: {one.why}"
-            yield from self._ration.take(Weird("IP_FRAGMENT", "link", one.number, one.time_ns, detail, size=size, times=one.fragments))
+            weird = Weird("IP_FRAGMENT", "link", one.number, one.time_ns, detail, size=size, times=one.fragments)
+            self._given_up += self._ration.take(weird)
 
     def _unfinished(self) -> Iterator[Weird]:
-        yield from self._lost(self._fragments.close())
+        self._lost(self._fragments.close())
+        yield from self._given_up
+        self._given_up.clear()
 
     def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
         return self._ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
