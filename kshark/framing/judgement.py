@@ -62,11 +62,6 @@ class Conversation:
             first[1 - client] = min(first)
         return first[0], first[1]
 
-    def drop_all(self) -> None:
-        """Another protocol's bytes are counted by the flow and forgotten."""
-        for stream in self.streams:
-            stream.drop_all()
-
 
 def judge(
     conversation: Conversation, witness: Witness, brokers: Brokers, ports: frozenset[int], packet: int, tell: Tell, *, final: bool

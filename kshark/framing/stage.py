@@ -51,6 +51,7 @@ class Framing:
         self._reassembly = Reassembly(exact=exact, measuring=measuring)
         self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
+        #: Of the connections that may be Kafka's, those of which bytes came, or a gap.
         self._conversations: dict[int, Conversation] = {}
         #: Connections not recognised yet, or without a known message boundary.
         self._uncertain: dict[int, Conversation] = {}
@@ -131,7 +132,6 @@ class Framing:
             elif isinstance(item, Runs):
                 self._take_runs(item, unsettled, piecewise)
             elif isinstance(item, Opened):
-                self._conversations[item.flow.id] = Conversation(item.flow)
                 self._told.append(item)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
                 self._take_settled(item)
@@ -242,19 +242,25 @@ class Framing:
 
     def _piece(self, run: Run, index: int, place: int, *, gapped: bool) -> None:
         """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits from there on."""
-        conversation = self._conversations[run.flow.id]
+        conversation = self._conversation(run.flow)
         stream = conversation.streams[run.side]
         stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
         if gapped and conversation.flow.service == "kafka":
             self._resume(conversation, stream)
         self._advance(conversation, place)
 
+    def _conversation(self, flow: Flow) -> Conversation:
+        conversation = self._conversations.get(flow.id)
+        if conversation is None:
+            conversation = self._conversations[flow.id] = Conversation(flow)
+        return conversation
+
     def _take_event(self, item: Gap | HalfClosed | Closed, place: int) -> None:
-        conversation = self._conversations[item.flow.id]
         if isinstance(item, Gap):
-            self._lose(conversation, item, place)
+            if item.flow.service in ("kafka", "unknown"):
+                self._lose(self._conversation(item.flow), item, place)
         elif isinstance(item, Closed):
-            self._finish(conversation, item, place)
+            self._finish(self._conversations.get(item.flow.id), item, place)
         else:
             self._told.append(item)
 
@@ -274,9 +280,7 @@ class Framing:
         if service == "kafka":
             self._search(conversation, packet)
         else:
-            self._uncertain.pop(conversation.flow.id, None)
-            conversation.drop_all()
-            self._wait(conversation, packet)
+            self._forget(conversation.flow, packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
@@ -320,32 +324,31 @@ class Framing:
     def _lose(self, conversation: Conversation, gap: Gap, packet: int) -> None:
         conversation.holed = True
         stream = conversation.streams[gap.side]
-        if conversation.flow.service in ("kafka", "unknown"):
-            if conversation.flow.service == "kafka":
-                client = conversation.flow.client_side or 0
-                for each in (conversation.streams[client], conversation.streams[1 - client]):
-                    self._resume(conversation, each)
-            stream.lose(gap, self._told.append)
-            self._told.append(gap)
-            if conversation.flow.service == "kafka":
-                self._review(conversation, packet)
-                return
-            if stream.searching:
-                self._uncertain[conversation.flow.id] = conversation
-            self._wait(conversation, packet)
+        if conversation.flow.service == "kafka":
+            client = conversation.flow.client_side or 0
+            for each in (conversation.streams[client], conversation.streams[1 - client]):
+                self._resume(conversation, each)
+        stream.lose(gap, self._told.append)
+        self._told.append(gap)
+        if conversation.flow.service == "kafka":
+            self._review(conversation, packet)
+            return
+        if stream.searching:
+            self._uncertain[conversation.flow.id] = conversation
+        self._wait(conversation, packet)
 
-    def _finish(self, conversation: Conversation, closed: Closed, packet: int) -> None:
-        flow = conversation.flow
-        if flow.service == "unknown" and conversation.size:
+    def _finish(self, conversation: Conversation | None, closed: Closed, packet: int) -> None:
+        flow = closed.flow
+        if conversation is not None and flow.service == "unknown" and conversation.size:
             judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=True)
-        if flow.service == "kafka":
+        if conversation is not None and flow.service == "kafka":
             if not conversation.holed:
                 self._brokers.learn(flow.broker, packet)
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
         self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
-        self._forget(conversation, packet)
+        self._forget(flow, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
         packet, _ = self._place(closed, 0)
@@ -356,7 +359,7 @@ class Framing:
         for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
         self._told.append(ending)
-        self._forget(conversation, packet)
+        self._forget(conversation.flow, packet)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
@@ -371,9 +374,10 @@ class Framing:
             return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
         return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
 
-    def _forget(self, conversation: Conversation, packet: int) -> None:
-        waits = self._timeline.waits.get(conversation.flow.id)
+    def _forget(self, flow: Flow, packet: int) -> None:
+        """Nothing of that connection is cut any more: it is over, or another protocol's, whose bytes are counted by the flow."""
+        waits = self._timeline.waits.get(flow.id)
         if waits is not None:
             waits.wait((NEVER, NEVER), packet, self._clock)
-        self._uncertain.pop(conversation.flow.id, None)
-        del self._conversations[conversation.flow.id]
+        self._uncertain.pop(flow.id, None)
+        self._conversations.pop(flow.id, None)

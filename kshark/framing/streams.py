@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from struct import Struct
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
@@ -28,6 +28,9 @@ REMEMBERED: Final = 128
 
 Tell = Callable[[Weird], None]
 
+#: Of a stream that holds nothing: most of many open connections do, and five empty lists take as much as all else of a stream.
+_NONE: Final[Any] = ()
+
 
 class Stream:
     """One direction's bytes that are not cut into frames yet."""
@@ -40,11 +43,12 @@ class Stream:
     def __init__(self, flow: Flow, side: Side) -> None:
         self.flow = flow
         self.side = side
-        self.data: list[bytes] = []
-        self.packet: list[int] = []
-        self.time_ns: list[int] = []
-        self.ready: list[int] = []
-        self.ready_ns: list[int] = []
+        #: A value each piece, as in Run.
+        self.data: list[bytes] = _NONE
+        self.packet: list[int] = _NONE
+        self.time_ns: list[int] = _NONE
+        self.ready: list[int] = _NONE
+        self.ready_ns: list[int] = _NONE
         self.size = 0
         self.need = 4
         self.by_client: bool | None = None
@@ -64,40 +68,48 @@ class Stream:
         self.skipped_from = 0
         self.unsure = 0
         #: Packet << 32 | correlation id: of the client's last requests, or of the broker's last answer.
-        self.ids = array("q")
+        self.ids: array[int] = _NONE
         self.client_id: bytes | None = None
 
     def take(self, run: Run, index: int) -> None:
         """Adds a run's pieces from `index` on."""
-        data = run.data[index:]
-        self.data += data
-        self.packet += run.packet[index:]
-        self.time_ns += run.time_ns[index:]
-        self.ready += run.ready[index:]
-        self.ready_ns += run.ready_ns[index:]
+        data, packet, time_ns = run.data[index:], run.packet[index:], run.time_ns[index:]
+        ready, ready_ns = run.ready[index:], run.ready_ns[index:]
+        if self.size:
+            self._add(data, packet, time_ns, ready, ready_ns)
+        else:
+            self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
         self.size += sum(map(len, data))
 
     def take_runs(self, runs: Runs, index: int) -> None:
         """Adds the pieces of one of many runs."""
         first, behind = runs.first[index], runs.behind[index]
         packet, time_ns = runs.packet[first:behind], runs.time_ns[first:behind]
-        self.data += runs.pieces(first, behind)
-        self.packet += packet
-        self.time_ns += time_ns
-        self.ready += packet
-        self.ready_ns += time_ns
+        data, ready, ready_ns = runs.pieces(first, behind), packet[:], time_ns[:]
+        if self.size:
+            self._add(data, packet, time_ns, ready, ready_ns)
+        else:
+            self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
         self.size += runs.size[index]
 
     def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
         if self.untouched:
             self.untouched = False
             self.searching = not self.begun
-        self.data.append(data)
-        self.packet.append(packet)
-        self.time_ns.append(time_ns)
-        self.ready.append(ready)
-        self.ready_ns.append(ready_ns)
+        if self.size:
+            self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,))
+        else:
+            self.data, self.packet, self.time_ns, self.ready, self.ready_ns = [data], [packet], [time_ns], [ready], [ready_ns]
         self.size += len(data)
+
+    def _add(
+        self, data: Iterable[bytes], packet: Iterable[int], time_ns: Iterable[int], ready: Iterable[int], ready_ns: Iterable[int]
+    ) -> None:  # fmt: skip
+        self.data += data
+        self.packet += packet
+        self.time_ns += time_ns
+        self.ready += ready
+        self.ready_ns += ready_ns
 
     @property
     def begun(self) -> bool:
@@ -135,8 +147,7 @@ class Stream:
         """Forgets the first `count` bytes."""
         self.size -= count
         if not self.size:
-            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
-                column.clear()
+            self.data = self.packet = self.time_ns = self.ready = self.ready_ns = _NONE
         elif count:
             edges = self.edges()
             piece = bisect_right(edges, count) - 1
@@ -154,7 +165,10 @@ class Stream:
 
     def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
         """Keeps the frames' correlation ids, and the first client id that one of the frames at `starts` has."""
-        self.ids.extend(ids)
+        if self.ids:
+            self.ids.extend(ids)
+        elif ids:
+            self.ids = array("q", ids)
         for start in starts if self.by_client and self.client_id is None else ():
             header = header_at(data, start - 4, _any_version)
             if header is not None and header.client_id is not None:
@@ -167,13 +181,10 @@ class Stream:
         self.unsure -= unsure
         return unsure
 
-    def drop_all(self) -> None:
-        """Forgets everything; another protocol's bytes are counted by the flow."""
-        self.drop(self.size)
-
     def forget_old_ids(self) -> None:
         """Only at the end of a batch: answers found in it may belong to requests that came long before its last one."""
-        del self.ids[: -REMEMBERED if self.by_client else -1]
+        if self.ids:
+            del self.ids[: -REMEMBERED if self.by_client else -1]
 
     # -- damage
 
