@@ -6,10 +6,11 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final
 
+from kshark import limits
 from kshark.codec import interpret
 from kshark.exchange.decoding import skip_tags
 from kshark.registry import Registry
-from kshark.schema import Layout
+from kshark.schema import Api, Layout
 
 #: Fewer bytes fit a body by chance.
 TELLING_BYTES: Final = 4
@@ -21,6 +22,8 @@ class BodyWitness:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        #: What bodies told: connections begin alike, and each is looked at again when more of it comes. By layout, version and bytes.
+        self._known: dict[tuple[int, bool, int, bytes], int] = {}
 
     def knows(self, key: int, version: int) -> bool:
         """Whether any Kafka release has this API in this version."""
@@ -38,7 +41,7 @@ class BodyWitness:
             at = start + 8
         elif header == 2:
             at = _behind_tags(data, at, end)
-        return _told(api.request, version, data, at, end)
+        return self._told(api, api.request, version, data, at, end)
 
     def answers(self, key: int, version: int, data: bytes, start: int, end: int) -> int:
         """The same of an answer to such a request; where that version is newer than any known, of the nearest."""
@@ -47,9 +50,20 @@ class BodyWitness:
             return 0
         version = api.versions.nearest(version)
         at = _behind_tags(data, start + 4, end) if api.response_header_version(version) else start + 4
-        told = _told(api.response, version, data, at, end)
+        told = self._told(api, api.response, version, data, at, end)
         if told < 0 and api.fallback is not None:
-            return _told(api.response, api.fallback[1], data, at, end)
+            return self._told(api, api.response, api.fallback[1], data, at, end)
+        return told
+
+    def _told(self, api: Api, layout: Layout, version: int, data: bytes, at: int, end: int) -> int:
+        if not at <= end <= at + limits.REPEATED_BYTES:
+            return _fits(layout, version, data, at, end)
+        place = api.key, layout is api.request, version, data[at:end]
+        told = self._known.get(place)
+        if told is None:
+            if len(self._known) >= limits.REPEATED_ANSWERS:
+                self._known.clear()
+            told = self._known[place] = _fits(layout, version, data, at, end)
         return told
 
 
@@ -60,7 +74,7 @@ def _behind_tags(data: bytes, at: int, end: int) -> int:
         return end + 1
 
 
-def _told(layout: Layout, version: int, data: bytes, at: int, end: int) -> int:
+def _fits(layout: Layout, version: int, data: bytes, at: int, end: int) -> int:
     if at > end or interpret(layout, version, data, at, end).faults:
         return -1
     return int(end - at >= TELLING_BYTES)
