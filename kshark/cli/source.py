@@ -33,8 +33,8 @@ from kshark.pipeline import Back, Front, Options
 if TYPE_CHECKING:
     from kshark.analysis import Told
 
-#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
-_YOUNG: Final = 200_000
+#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer.
+_YOUNG: Final = 500_000
 _REDRAW_S: Final = 0.2
 
 

@@ -22,8 +22,8 @@ from typing import Any, Final, Protocol
 from kshark.errors import Error
 from kshark.parallel.shared_memory import SharedRing
 
-#: Objects made before the garbage collector looks at the young ones: messages form no cycles.
-_YOUNG: Final = 200_000
+#: Objects made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer.
+_YOUNG: Final = 500_000
 #: Items that may be under way before the oldest result is waited for: enough that no process waits for another's large batch.
 WINDOW: Final = 8
 #: Nothing more is to be written.
