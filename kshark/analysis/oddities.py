@@ -69,7 +69,7 @@ class Oddities:
 
     def ended(self, connection: Connection, closed: Closed) -> Sequence[Verdict]:
         """What waited for the end of a connection."""
-        waiting, connection.odd = connection.odd, []
+        waiting, connection.odd = connection.odd, ()
         said: list[Verdict] = []
         for odd in waiting:
             odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
@@ -97,7 +97,7 @@ def _said(odd: Oddity) -> Sequence[Verdict]:
         return [judged(odd.rule, argument) for argument in arguments]
     waiting = odd.connection.odd
     if len(waiting) < limits.WEIRDS_PER_FLOW:
-        waiting.append(odd)
+        odd.connection.odd += (odd,)
     elif (last := next((other for other in reversed(waiting) if other.rule is odd.rule), None)) is not None:
         last.times += odd.times  # stands for all behind it
     return ()

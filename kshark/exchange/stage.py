@@ -102,11 +102,12 @@ class ExchangeStage:
         )
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
-        connections: list[Connection | None] = [None] * len(frames.flows)
+        connections: dict[int, Connection] = {}  # few of many, where events stand between frames
         sides = frames.by_client
         for stream, start, end, first, first_ns, last, last_ns, again in rows:
-            connection = connections[stream]
-            if connection is None:
+            try:
+                connection = connections[stream]
+            except KeyError:
                 connection = connections[stream] = self._connection(frames.flows[stream])
             packets = UNSET if first == last else (first, last)
             by_client = sides[stream]

@@ -133,7 +133,7 @@ def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
 
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
     """The client side where the user declared the other side's port as Kafka's."""
-    for side in (0, 1):
+    for side in (0, 1) if ports else ():
         if int(flow.ends[side].rpartition(":")[2]) in ports:
             return 0 if side else 1
     return None

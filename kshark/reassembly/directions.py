@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kshark import limits
 from kshark.link.disorder import acked_unseen
@@ -60,6 +60,8 @@ class Waiting:
 
 
 _place = attrgetter("place")
+#: Where nothing is late: most of many open connections have no hole, and an empty list each takes room.
+_NONE: Final[Any] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +73,7 @@ class Direction:
     #: Bytes delivered and lost so far: the place of `next`.
     place: int = 0
     #: By their places, one each.
-    late: list[Waiting] = field(default_factory=list)
+    late: list[Waiting] = _NONE
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
@@ -132,13 +134,14 @@ class Direction:
 
     def keep(self, late: Waiting, now: Moment) -> Waiting | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
-        if self.order is None or not self.late:
-            self.order, self.last_acked = deque(), None
+        if not self.late:
+            self.late, self.order, self.last_acked = [], deque(), None
         at = bisect_left(self.late, late.place, key=_place)
         if at < len(self.late) and self.late[at].place == late.place:
             return self.late[at]
         self.late.insert(at, late)
         self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
+        assert self.order is not None
         if len(self.order) > 2 * len(self.late):
             self.order = deque([each for each in self.order if each[2] > self.place])
         self.order.append((*now, late.place))
@@ -159,6 +162,7 @@ class Direction:
         if not self.late or self.late[0].place > self.place:
             return None
         late = self.late.pop(0)
+        self.late = self.late or _NONE
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 

@@ -57,7 +57,7 @@ class Connection:
     #: The broker that was told of its holes: before the first request the end that was called.
     lossy: Broker | None = None
     #: What was odd and waits for its end (kshark.analysis.oddities).
-    odd: list[Any] = field(default_factory=list)
+    odd: tuple[Any, ...] = ()
     #: Answers to requests that it does not hold.
     orphans: int = 0
     #: Share sessions that use it, in the order in which they came.

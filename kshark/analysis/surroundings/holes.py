@@ -18,6 +18,8 @@ class Hole(NamedTuple):
 class Holes(list[Hole]):
     """Holes in the order in which they were found; many become fewer that cover them."""
 
+    __slots__ = ()
+
     def add(self, hole: Hole) -> None:
         self.append(hole)
         if len(self) > limits.HOLES:
