@@ -137,11 +137,11 @@ class Flow:
     last_time_ns: int = 0
     gaps: int = 0
     #: Whether the first byte known of side 0 and side 1 is the first of its stream.
-    begun: list[bool] = field(default_factory=lambda: [False, False])
+    begun: tuple[bool, bool] = (False, False)
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
     stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
     #: Bytes of either side that the capture does not have, as far as their number is known.
-    missing_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    missing_bytes: tuple[int, int] = (0, 0)
     #: Of a connection that begins with TLS.
     tls: Tls | None = None
     #: What its packets say of the network, where somebody asked.

@@ -94,9 +94,9 @@ def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, other: byte
     return by_edge and bodies_told(chain, at, data, other or b"", witness) > 0
 
 
-def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> list[int]:
+def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:
     """Where a request may begin: segments' edges, and wherever the connection's client id stands."""
-    return sorted({*(edge for edge in edges if edge < len(data)), *_named_places(data, client_id)})
+    return sorted({*edges, *_named_places(data, client_id)}) if client_id else edges
 
 
 def _named_places(data: bytes, client_id: bytes | None) -> list[int]:

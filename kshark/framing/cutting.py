@@ -67,10 +67,10 @@ class Cuts:
     def _add(self, stream: Stream, data: bytes, starts: list[int], ends: list[int]) -> None:
         number = self._streams.setdefault(stream, len(self._streams))
         packet, time_ns, ready, ready_ns = stream.packet, stream.time_ns, stream.ready, stream.ready_ns
-        edges, before, ids = stream.edges(), self._size, list[int]()
+        edges, before, ids = stream.edges() if len(packet) > 1 else None, self._size, list[int]()
         unsure = stream.confirm(len(starts))
         for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            first, last = bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1
+            first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)
             row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last]
             self._rows.append((number, *row, index < unsure))
             place = start + 4 if stream.by_client else start

@@ -9,10 +9,9 @@ Source: Kafka protocol guide, "Request and Response Headers"; foreign protocols:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kshark import limits
 from kshark.model import Service
@@ -49,8 +48,7 @@ LEAST_PRODUCE: Final = 80
 _PRODUCE: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """A plausible request header; `end` is where its frame ends, in the same bytes or beyond them."""
 
     end: int
@@ -65,8 +63,7 @@ class Header:
         return self.key != _PRODUCE
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """Consecutive frames with plausible headers; how many of them are whole; whether the bytes after them may still belong to a frame."""
 
     headers: Sequence[Header]

@@ -293,11 +293,12 @@ class Framing:
 
     def _review(self, conversation: Conversation, packet: int) -> None:
         """Sorts the connection in again: settled when all its boundaries are known, else uncertain."""
-        if any(stream.searching for stream in conversation.streams):
+        one, two = conversation.streams
+        if one.searching or two.searching:
             self._uncertain[conversation.flow.id] = conversation
         else:
             self._uncertain.pop(conversation.flow.id, None)
-            self._touched.update(dict.fromkeys(conversation.streams))
+            self._touched[one] = self._touched[two] = None
         self._wait(conversation, packet)
 
     def _wait(self, conversation: Conversation, packet: int) -> None:

@@ -57,7 +57,7 @@ class EndsTable:
 
     def __getitem__(self, pair: int) -> Ends:
         """The ends of a pair, FORGOTTEN where they are."""
-        row = int(np.searchsorted(self._number[: self._count], pair))
+        row = int(self._number[: self._count].searchsorted(pair))
         if row == self._count or self._number[row] != pair:
             return FORGOTTEN
         words = self._key[row].tobytes()

@@ -196,7 +196,7 @@ class Connection:
             if here.next is None:
                 here.next = begin
             if here.first == begin and not self._has_spoken():
-                flow.begun[side] = True
+                flow.begun = flow.begun[0] or side == 0, flow.begun[1] or side == 1
                 if flow.opened_by is None or not segment.flags & ACK:
                     flow.opened_by = _other(side) if segment.flags & ACK else side
         elif not segment.size:
@@ -223,7 +223,7 @@ class Connection:
         if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
             there.next = ack
             if not self._has_spoken():
-                self.flow.begun[1 - side] = True
+                self.flow.begun = self.flow.begun[0] or side == 1, self.flow.begun[1] or side == 0
             return
         if there.base is None:
             there.base = ack
@@ -307,7 +307,7 @@ class Connection:
         """Bytes are missing up to what packet `behind` shows."""
         flow = self.flow
         flow.gaps += 1
-        flow.missing_bytes[side] += max(size, 0)
+        flow.missing_bytes = flow.missing_bytes[0] + max(size, 0) * (1 - side), flow.missing_bytes[1] + max(size, 0) * side
         packet, time_ns = max((behind, behind_ns), (here.last_ready, here.last_ready_ns))
         out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None

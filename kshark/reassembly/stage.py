@@ -204,8 +204,10 @@ class Reassembly:
 
     def _forget(self, out: list[Item]) -> None:
         """Makes room: those idle for longest go, also where one batch opened many more than fit."""
-        ranked = sorted(self._connections.items(), key=lambda item: item[1].flow.last_packet)
-        for pair, connection in ranked[: max(limits.FLOWS // 10, len(ranked) - limits.FLOWS)]:
+        connections = self._connections
+        ranked = sorted(connections, key=lambda pair: connections[pair].flow.last_packet)
+        for pair in ranked[: max(limits.FLOWS // 10, len(ranked) - limits.FLOWS)]:
+            connection = connections[pair]
             text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
             out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))
             connection.end("forgotten", self._packet, self._clock_ns, None, out)

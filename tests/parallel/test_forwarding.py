@@ -29,7 +29,7 @@ def made() -> Flow:
 def changed(flow: Flow) -> None:
     """What earlier stages learn of a connection as it goes on."""
     flow.opened_by, flow.service, flow.last_packet, flow.last_time_ns, flow.gaps = 1, "other", 5, 50, 2
-    flow.stream_bytes, flow.begun = [7, 8], [True, False]
+    flow.stream_bytes, flow.begun = [7, 8], (True, False)
 
 
 def frames(flow: Flow) -> Frames:

@@ -161,7 +161,7 @@ def assert_as_long_as_its_numbers_say(packets: list[Packet], random: Random) -> 
     compared = {
         flow.id: (said[frozenset(flow.ends)], [account.length for account in both])
         for flow, both in books.accounts.values()
-        if frozenset(flow.ends) in said and flow.id not in books.strays and flow.begun == [True, True]
+        if frozenset(flow.ends) in said and flow.id not in books.strays and flow.begun == (True, True)
     }
     assert {number: sums for number, sums in compared.items() if sums[0] != sums[1]} == {}
     return len(compared)

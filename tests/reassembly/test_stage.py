@@ -19,7 +19,7 @@ def test_bytes_in_order() -> None:
     assert heard.ready(CLIENT) == [(b"abc", 4, 4), (b"def", 6, 6)]
     assert heard.ends == [("opened", 1), ("closed", 6, "capture", None)]
     (flow,) = heard.flows
-    assert (flow.opened_by, flow.begun, flow.stream_bytes, flow.last_packet) == (CLIENT, [True, True], [6, 3], 6)
+    assert (flow.opened_by, flow.begun, flow.stream_bytes, flow.last_packet) == (CLIENT, (True, True), [6, 3], 6)
 
 
 def test_many_segments_in_order() -> None:
@@ -287,7 +287,7 @@ def test_a_client_may_begin_with_the_same_number_again_the_brokers_tells_that_it
     talk.client(b"xyz")
     heard = talk.heard()
     assert [heard.of(CLIENT, flow=flow) for flow in (0, 1)] == [[b"abc"], [b"xyz"]]
-    assert [(flow.opened_by, flow.begun) for flow in heard.flows] == [(CLIENT, [True, True])] * 2
+    assert [(flow.opened_by, flow.begun) for flow in heard.flows] == [(CLIENT, (True, True))] * 2
     assert heard.weirds == []
 
 
@@ -326,7 +326,7 @@ def test_a_handshake_behind_bytes_tells_nothing_any_more(side: int) -> None:
     talk.send(side, at=-1, flags=SYN | (ACK if side == BROKER else 0))
     talk.broker(b"123")
     (flow,) = talk.heard().flows
-    assert (flow.begun, flow.opened_by) == ([False, False], None)
+    assert (flow.begun, flow.opened_by) == ((False, False), None)
 
 
 def test_a_connection_from_before_the_capture_begins_where_it_is_first_seen() -> None:
@@ -337,7 +337,7 @@ def test_a_connection_from_before_the_capture_begins_where_it_is_first_seen() ->
     talk.client(b"def")
     heard = talk.heard()
     assert (heard.client, heard.broker) == ([b"abcdef"], [b"123"])
-    assert (heard.flows[0].opened_by, heard.flows[0].begun) == (None, [False, False])
+    assert (heard.flows[0].opened_by, heard.flows[0].begun) == (None, (False, False))
 
 
 def test_of_a_side_whose_handshake_was_seen_the_first_bytes_are_known_to_be_missing() -> None:
