@@ -5,7 +5,8 @@ order, and accepted; where all answers are without an error and all locks last a
 a fetch may have had to wait for them. Then no rule is asked, whoever else is left out: each of them looks at records that are handed out
 again, acknowledged again, refused, given back, passed over, or that hold others up.
 
-A partition's ranges, sorted by their first offset, tell all of that by what stands before each.
+A partition's ranges, sorted by their first offset, tell all of that by what stands before each; of most partitions sums tell it
+(spark_analysis.screen.sums).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kshark.analysis.machines.in_flight import ACCEPT
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from spark_analysis.screen.keys import any_of, keys
+from spark_analysis.screen.sums import to_look_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +39,7 @@ def suspicious_groups(tables: Tables, window: int) -> DataFrame:
         tables["exchanges"].transform(_told_of_otherwise),
         tables["share_requests"].transform(_failed),
         tables["acquired"].transform(_locked_otherwise),
-        _ranges(tables, window).transform(_not_plain, window),
+        _ranges(tables, window).transform(not_plain, window),
     )
     return reduce(lambda one, two: one.unionByName(two), rows)
 
@@ -86,7 +88,13 @@ def _ranges(tables: Tables, window: int) -> DataFrame:
     return one.unionByName(two)
 
 
-def _not_plain(ranges: DataFrame, window: int) -> DataFrame:
+def not_plain(ranges: DataFrame, window: int) -> DataFrame:
+    """Groups with a partition whose ranges are not; only those are looked at of which sums do not tell it."""
+    rest = to_look_at(ranges, F.col("kind") == _ACQUIRED, window)
+    return ranges.join(F.broadcast(rest), "key", "left_semi").transform(not_plain_in_order, window)
+
+
+def not_plain_in_order(ranges: DataFrame, window: int) -> DataFrame:
     """Groups with a partition whose ranges are not: `handed` and `taken` are the last acquisition and acknowledgement that begin before."""
     partition = Window.partitionBy("key")
     before = partition.orderBy("first", "kind").rowsBetween(Window.unboundedPreceding, -1)
