@@ -40,7 +40,7 @@ from kshark.tables.events import (
     weird_of,
 )
 from spark_analysis.compressed import compress
-from spark_analysis.rows import Row, by_row, collected, frame_of
+from spark_analysis.rows import Row, by_number, by_row, collected, frame_of
 from spark_analysis.screen import Suspects
 from spark_analysis.screen.keys import keys, odd
 
@@ -134,8 +134,9 @@ def packed(exchanges: DataFrame, suspects: Suspects | None, captures: Mapping[st
 def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
     """By capture, what is common of its exchanges."""
     found = defaultdict[int, list[Placed]](list)
-    for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
-        found[capture] += pickle.loads(data)
+    with by_number(packed.sparkSession):  # all are packed now
+        for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
+            found[capture] += pickle.loads(data)
     return found
 
 
