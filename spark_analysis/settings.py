@@ -35,7 +35,9 @@ _OURS_HERE: Final = {
     "spark.python.daemon.module": "spark_analysis.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    # what is shuffled, to tasks of 16 MB each: sums over more groups than fit into a task's memory are three times the work
+    "spark.sql.shuffle.partitions": str(16 * (os.cpu_count() or 2)),
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
 }
 
 
