@@ -10,6 +10,7 @@ import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,7 +23,7 @@ from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.link.disorder import DISORDERS
 from kshark.model import Ends, Exchange, Flow, Message, Weird
-from kshark.parallel.sorting import Buckets, numbered, of_all
+from kshark.parallel.sorting import Buckets, News, numbered, of_all
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
 from kshark.tables.events import (
@@ -199,4 +200,5 @@ def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Cours
             yield from full()
     yield from full(rest=True)
     for number, told in common.items():
-        yield number, _TOLD, 0, pickle.dumps(told, 5)
+        news = [*filter(News().takes, sorted(told, key=itemgetter(0)))]
+        yield number, _TOLD, 0, pickle.dumps(news, 5)

@@ -106,7 +106,7 @@ class Buckets:
         return Packed(bucket, lot.since, _LIST + lot.count.to_bytes(4, "big") + lot.packed)
 
 
-class _News:
+class News:
     """What brokers say of themselves, as far as it is new: nobody learns more from all of it."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Sorter:
         self._with_records = opened
         self._count = 0
         self._latest = (0, BEFORE, -1)
-        self._news = _News()
+        self._news = News()
         #: By id(): where requests stand that the analysis reads.
         self._asked: dict[int, Place] = {}
         #: By connection: its first packet, its last request with its number, and whether one was answered.
@@ -382,7 +382,7 @@ def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed
             flow.id = of_share[own]
     others = [((weird.packet, BEFORE, -1, 0), weird) for weird in weirds]
     common = sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0))
-    told = [*filter(_News().takes, common)]
+    told = [*filter(News().takes, common)]
     for _, event in told:
         if isinstance(event, Exchange) and event.response is not None and isinstance(event.response.body, str):
             event.response.body = as_fields(event.response.body)
