@@ -4,7 +4,11 @@ Those whose acquired ranges follow one another without hole or overlap, each ack
 that it was handed to and afterwards. All others are looked at (spark_analysis.screen.records).
 
 Ranges fill a stretch once where as many begin at each offset as end before it, but for the first and the last: there the hashes of all
-beginnings less those of all ends are the first's less the last's. That other ranges have the same differences has a chance of 1 to 2^78.
+beginnings less those of all ends are the first's less the last's. All else is compared, range by range, by the numbers of partition and
+member (spark_analysis.screen.keys), so this alone is told by sums: a hole or an overlap stays unseen, and with it what rules say of that
+partition, where two sums of hashes of 40 bits come out as they should by chance. That is one time in 2^80 if nobody chose the offsets for
+it; whoever writes a capture by hand may, as the seeds are known. Sums that would not fit into 64 bits are none, and nothing is ever
+found here: what rules are about is for those who look.
 """
 
 from __future__ import annotations
