@@ -97,21 +97,8 @@ class FastPath:
         leap = np.zeros(len(order), bool)
         leap[1:] = (seq[1:] != due[:-1]) | ((ack[1:] - ack[:-1]) & _MASK >= _HALF)
         leap[begin] = False
-        self._odd |= self._early()
         #: By place, how many segments before it do not begin where the one before them ended.
         self._breaks = np.concatenate(([0], np.cumsum(self._odd | leap)))
-
-    def _early(self) -> NDArray[np.bool_]:
-        """By place, whether a segment acknowledges what the other side sends with a later one."""
-        order, count = self._order, len(self._order)
-        path = np.repeat(self._path, self._end - self._begin)
-        behind = np.searchsorted(path * (count + 2) + order, (path ^ 1) * (count + 2) + order)
-        before, after = np.maximum(behind - 1, 0), np.minimum(behind, count - 1)
-        was_before = (behind > 0) & (path[before] == path ^ 1)
-        comes = (behind < count) & (path[after] == path ^ 1)
-        seen = np.where(was_before, (self._due + self._syn)[before], self._seq[after])
-        early: NDArray[np.bool_] = (was_before | comes) & (((self._ack - seen - 1) & _MASK) < _HALF - 1)
-        return early
 
     def _bounds(self, pairs: Int64s, known: Container[int]) -> tuple[Int64s, Int64s]:
         """By direction, the last row of its connection's handshake and the first of its end."""
@@ -133,9 +120,23 @@ class FastPath:
         empty = first == behind
         odd = self._odd[np.minimum(first, len(self._odd) - 1)]
         plain = empty | (~odd & (self._breaks[behind] == self._breaks[np.minimum(first + 1, behind)]))
+        early = np.concatenate(([0], np.cumsum(self._early())))
+        plain &= early[behind] == early[first]
         whole = (first == self._begin) & (behind == self._end)
         worth = np.logical_and.reduceat(whole, pair_begin) | (np.add.reduceat(behind - first, pair_begin) >= _WORTH_IT)
         return np.repeat(worth & np.logical_and.reduceat(plain, pair_begin), self._directions)
+
+    def _early(self) -> NDArray[np.bool_]:
+        """By place, whether a segment acknowledges what the other side sends with a later one of its stretch."""
+        order, size, path = self._order, self._end - self._begin, self._path
+        other = np.minimum(np.searchsorted(path, path ^ 1), len(path) - 1)
+        sends = (path[other] == path ^ 1) & (self._first[other] < self._behind[other])
+        first = np.repeat(self._first[other], size)
+        place = np.repeat(path, size) * (len(order) + 2) + order
+        before = np.searchsorted(place, np.repeat(path ^ 1, size) * (len(order) + 2) + order) - 1
+        due = np.where(before < first, self._seq[np.minimum(first, len(order) - 1)], self._due[before])
+        early: NDArray[np.bool_] = np.repeat(sends, size) & (((self._ack - due - 1) & _MASK) < _HALF - 1)
+        return early
 
     def stretches(self) -> Stretches | None:
         """What is taken at once; None where nothing is."""

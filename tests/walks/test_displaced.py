@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from kshark.link.disorder import disorder_ns
-from kshark.model import Weird
-from kshark.pipeline import Engine
+from kshark.model import ACK, SYN, Weird
+from kshark.pipeline import Engine, Options
 from tests.packets import Packet, Tcp, Wire, batch, batches
 from tests.property.mangled import packets_of
 from tests.property.told import told
@@ -92,3 +92,24 @@ def test_it_is_told_the_same_however_packets_are_fed(by_s: float) -> None:
     whole = told(batches(packets, []))
     for size in (1, 2, 3, 5):
         assert told(batches(packets, [size] * len(packets))) == whole
+
+
+def test_what_stands_before_the_handshake_is_not_what_was_sent_last() -> None:
+    """A stray segment far ahead, then the answer to a SYN that was missed, and an acknowledgement of what comes behind it."""
+    wire = Wire()
+    tcp = Tcp(wire)
+    tcp.seq[0] += 1_000_000
+    tcp._send(0, ACK)
+    tcp.seq[0] -= 1_000_000
+    tcp._send(1, SYN | ACK)
+    tcp.seq[0] += 3
+    wire.pause(0.01)
+    tcp._send(1, ACK)
+    tcp.seq[0] -= 3
+    wire.pause(0.01)
+    for _ in range(9):
+        tcp.client(b"abc")
+        tcp.broker(b"def")
+    fast, exact = (told(batches(wire.packets, []), Options(exact=exact)) for exact in (False, True))
+    assert fast == exact
+    assert any(isinstance(one, bytes) and b"ACKED_UNSEEN" in one for one in exact)
