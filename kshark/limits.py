@@ -23,8 +23,9 @@ FRAGMENTS: Final = 8_192
 FRAGMENT_NS: Final = 5_000_000_000
 #: Kinds of packets without TCP that are told apart.
 PACKET_KINDS: Final = 256
-#: TCP connections whose state is held at the same time, 5 kB each; beyond it those idle for longest are forgotten.
-FLOWS: Final = 25_000
+#: TCP connections whose state is held at the same time, 4 kB each; beyond it those idle for longest are forgotten.
+#: The batch that goes beyond it may open 15,000 more: 25,000 would take 220 MB.
+FLOWS: Final = 20_000
 #: TCP connections whose packets are measured and that are listed by themselves, up to 15 kB each; the others are counted.
 MEASURED_FLOWS: Final = 10_000
 #: Of a direction that is measured: holes that may be filled, and the last segments, by which a copy is told from what was sent again.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
 from kshark import limits
 from kshark.model import Moment, Segments
 
-#: First packet of a batch, then its packets and the clock at each.
-_Batch = tuple[int, "array[int]", "array[int]"]
+#: First packet of a batch, then its packets (mostly one after the other, which takes no room) and the clock at each.
+_Batch = tuple[int, Sequence[int], "array[int]"]
 _first: Final = itemgetter(0)
 
 
@@ -26,14 +27,17 @@ class Clock:
 
     def feed(self, segments: Segments) -> None:
         if len(segments.packet):
-            self._add(array("q", segments.packet.tobytes()), array("q", segments.clock_ns.tobytes()))
+            column = segments.packet
+            plain = bool((column[1:] - column[:-1] == 1).all())
+            packets = range(int(column[0]), int(column[-1]) + 1) if plain else array("q", column.tobytes())
+            self._add(packets, array("q", segments.clock_ns.tobytes()))
 
     def close(self, end: Moment) -> None:
         """The capture ends there."""
         if end.packet > self.packet:
             self._add(array("q", [end.packet]), array("q", [end.clock_ns]))
 
-    def _add(self, packets: array[int], clock_ns: array[int]) -> None:
+    def _add(self, packets: Sequence[int], clock_ns: array[int]) -> None:
         oldest = self.now_ns - 2 * limits.HELD_NS
         while len(self._batches) > 1 and self._batches[0][2][-1] < oldest:
             self._batches.popleft()
