@@ -22,15 +22,15 @@ class Waits:
     __slots__ = ("_known", "_news", "hole", "late", "since")
 
     def __init__(self) -> None:
-        self._news: list[tuple[int, int]] = []
+        self._news: list[tuple[int, int]] | None = None
         #: The first packet behind a hole that is not decided yet.
         self.hole = NEVER
         #: By side: what came with this packet and later ones waits.
         self.since = (NEVER, NEVER)
         #: Others do not wait for this connection any more.
         self.late = False
-        #: By side: what came from one packet on and before another one was known with that one.
-        self._known: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        #: By side: what came from one packet on and before another one was known with that one. None: nothing was known late.
+        self._known: tuple[list[tuple[int, int]], list[tuple[int, int]]] | None = None
 
     @property
     def waits(self) -> bool:
@@ -38,6 +38,8 @@ class Waits:
 
     def place(self, packet: int, side: int | None = None) -> int:
         """Where in the time line that stands which came with a packet: with it, or with the one with which it was known late."""
+        if self._known is None:
+            return packet
         if side is None:
             return max(self.place(packet, 0), self.place(packet, 1))
         return max([known for since, known in self._known[side] if since <= packet < known], default=packet)
@@ -50,22 +52,28 @@ class Waits:
     def wait(self, since: tuple[int, int], packet: int, clock: Clock) -> None:
         """From now on waits, by side, what came with the packet `since` or later; what waited before that is known with `packet`."""
         self.late = self.late or self._waited(packet, clock) > limits.HELD_NS
-        for side, known in enumerate(self._known):
-            if self.late and self.since[side] < since[side]:
-                known.append((self.since[side], packet))
-                self._news.append((self.since[side], packet))
+        for side in (0, 1) if self.late else ():
+            if self.since[side] < since[side]:
+                self._know((side,), self.since[side], packet)
         self.since = since
         self.late = self.late and self.waits
 
     def know(self, late: Late) -> None:
         """What came in both directions was known late."""
-        for known in (*self._known, self._news):
-            known.append((late.since, late.packet))
+        self._know((0, 1), late.since, late.packet)
+
+    def _know(self, sides: tuple[int, ...], since: int, packet: int) -> None:
+        if self._known is None:
+            self._known = [], []
+        for side in sides:
+            self._known[side].append((since, packet))
+        self._news = self._news or []
+        self._news.append((since, packet))
 
     def news(self) -> list[tuple[int, int]]:
         """What was known late since this was asked: from which packet on, and with which one."""
-        news, self._news = self._news, []
-        return news
+        news, self._news = self._news, None
+        return news or []
 
     def let_go(self) -> None:
         """There is no room to wait any longer."""
@@ -73,10 +81,12 @@ class Waits:
 
     def forget(self, horizon: int) -> bool:
         """Forgets what is over; True if nothing is left."""
-        if not self.waits:
+        if not self.waits and self._known is not None:
             for known in self._known:
                 known[:] = [each for each in known if each[1] > horizon]
-        return not (self.waits or self._known[0] or self._known[1]) and self.hole == NEVER
+            if not (self._known[0] or self._known[1]):
+                self._known = None
+        return not self.waits and self._known is None and self.hole == NEVER
 
     def held_from(self, packet: int, clock: Clock) -> int:
         """The packet from which on other connections are held; NEVER for none. `packet`: nothing more is known of this one before it."""
