@@ -233,3 +233,20 @@ def test_two_addresses_of_one_broker_are_one_session(spark: Any) -> None:
     tables = tables_of(spark, {"talk": happened})
     assert screened(tables, {}, USUAL).suspects == ([], [])
     assert check(tables, ["talk"], 4)["talk"].findings == expected
+
+
+def test_a_check_leaves_the_settings_of_the_session_as_they_were(spark: Any) -> None:
+    """Whether they were set or not."""
+    from spark_analysis.check import check
+
+    names = [f"spark.sql.execution.arrow.{name}" for name in ("maxRecordsPerBatch", "maxBytesPerBatch")]
+    tables, given = tables_of(spark, {"talk": conversation(1)}), [spark.conf.get(name, None) for name in names]
+    try:
+        for bytes_ in ("5m", None):
+            spark.conf.unset(names[1]) if bytes_ is None else spark.conf.set(names[1], bytes_)
+            before = [spark.conf.get(name, None) for name in names]
+            check(tables, ["talk"], 2)
+            assert [spark.conf.get(name, None) for name in names] == before
+    finally:
+        for name, value in zip(names, given, strict=True):
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
