@@ -95,7 +95,7 @@ def test_a_request_that_was_seen_when_it_was_sent_again() -> None:
     late = replied(connection, NO_METADATA)
     found = [it for it in everything(talk.without_packets([missed])) if it.code != "REQUEST_UNANSWERED"]
     assert found == [
-        unknown("RESPONSE_UNMATCHED", answer, because="hidden_traffic"),
+        unknown("RESPONSE_UNMATCHED", answer, because="disorder"),
         unknown("RESPONSE_OUT_OF_ORDER", late, because="disorder"),
     ]
 
