@@ -24,6 +24,8 @@ from kshark.analysis.sessions.steps import (
 )
 
 _REFUSED: Final = (INVALID_EPOCH,)
+#: A client waits no longer for an answer, nor before it asks again. Kafka: request.timeout.ms is 30,000.
+_REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
 def _due(now: Situation) -> str:
@@ -79,14 +81,20 @@ def wrapped(now: Situation) -> Argument | None:
 
 
 def replayed(now: Situation) -> Argument | None:
-    """The epoch that was just used, again."""
+    """The epoch that was just used, again.
+
+    An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is new to the session;
+    otherwise it is the client that counts wrongly.
+    """
     step = now.step
     if not now.all_agree("replay"):
         return None
     lost = now.session.unanswered
     if lost is not None and lost.epoch == step.epoch and lost is not now.session.last:
+        end = lost.connection.ended_between(lost.packet, step.packet)
+        broke = end is not None and now.here is None and step.time_ns - end.time_ns < _REQUEST_TIMEOUT_NS
         text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
-        return Argument(text, (*now.known, lost, step), cause="replay", blame="network")
+        return Argument(text, (*now.known, lost, step), cause="replay", blame="network" if broke else None)
     return Argument(_due(now), (*now.known, step), cause="replay")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -22,10 +22,8 @@ from kshark.analysis.sessions.steps import (
     Kind,
 )
 
-#: An opening that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
+#: A request that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
-#: A broker that takes longer for an answer than this may take less for others.
-_QUICK_ANSWER_NS: Final = 1_000_000
 
 
 def reopened(now: Situation) -> Argument | None:
@@ -48,20 +46,18 @@ def flapping(now: Situation) -> Argument | None:
 def went_on(now: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
-    An epoch that goes on from the refused one, so soon that no session could have come that far meanwhile, shows it; any other may be that
-    of a session opened where the capture does not see it.
+    At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited for no new session.
+    Otherwise one may have been opened in between where the capture does not see it.
     """
-    step, before = now.step, now.before_here
+    step, before, initial = now.step, now.before_here, now.session.initial
     if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
     if before.kind is INITIAL and not before.opens:
         return None
-    if now.session.initial is not None and now.session.initial.packet > before.end:
-        return None
     text = f"{before.story}; {step.story} instead of opening a new session"
-    room = (step.time_ns - before.end_ns) // max(1, min(before.end_ns - before.time_ns, _QUICK_ANSWER_NS))
-    shown = step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch) and room < step.epoch
-    return Argument(text, (before, step), STATE if shown else ABSENCE)
+    if step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch) and step.time_ns - before.end_ns < _BACKOFF_NS:
+        return Argument(text, (before, step), EXCHANGE)
+    return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
 def looped(now: Situation) -> Argument | None:

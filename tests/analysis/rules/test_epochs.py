@@ -105,3 +105,11 @@ def test_a_session_older_than_the_capture_is_known_from_its_first_accepted_epoch
         unknown("EPOCH_REFUSED", first, because="beginning_not_seen"),
         violation("EPOCH_SKIP_AHEAD", later, cause="skip_ahead"),
     ]
+
+
+def test_an_answer_that_the_capture_lost_is_no_loss_of_the_network() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2)
+    again = a.on(talk.connection()).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert findings(talk) == [violation("EPOCH_REPLAY", again, blame="client", cause="replay")]

@@ -76,6 +76,30 @@ def test_what_came_between_was_missed() -> None:
     assert [verdict for verdict, _, _ in verdicts(thinned, "NO_RECOVERY") if verdict == "violation"] == []
 
 
+def test_a_session_opened_on_another_connection_long_before_the_next_request() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    talk.pause(5)
+    unseen = [b.share_fetch(0).answered(), b.share_fetch(1).answered()]
+    again = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert verdicts(talk, "NO_RECOVERY") == []
+    thinned = talk.without_packets([packet for asked in unseen for packet in asked.all_packets])
+    assert verdicts(thinned, "NO_RECOVERY") == [("unknown", "hidden_traffic", at(again))]
+
+
+def test_a_connection_that_goes_on_at_once_waits_for_no_other() -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    unseen = b.share_fetch(0).answered()
+    again = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
+    for seen in (talk, talk.without_packets(unseen.all_packets)):
+        assert verdicts(seen, "NO_RECOVERY") == [("violation", None, at(again))]
+
+
 def test_sessions_are_opened_with_a_pause() -> None:
     talk = Conversation()
     a = opened(talk)

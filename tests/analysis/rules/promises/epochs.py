@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import INVALID_REQUEST, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, unknown, violation
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
 
 LAST: Final = 2_147_483_647
 
@@ -22,9 +22,13 @@ def an_epoch_is_repeated() -> Said:
 def a_request_is_repeated_whose_answer_was_lost() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(2)
+    unheard = a.share_fetch(2)
+    a.connection.reset()
     again = a.on(talk.connection()).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
-    return talk, [violation("EPOCH_REPLAY", again, blame="network", cause="replay")]
+    return talk, [
+        note("SESSION_NOT_CLOSED", unheard.sent + 1),
+        violation("EPOCH_REPLAY", again, blame="network", cause="replay"),
+    ]
 
 
 @promise
