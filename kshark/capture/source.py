@@ -19,7 +19,7 @@ from kshark.capture.pcapng import MAGIC, PcapngReader
 from kshark.capture.standing import START, Standing
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput
-from kshark.limits import BATCH_BYTES
+from kshark.limits import BATCH_BYTES, BATCH_PACKETS
 from kshark.model import PacketBatch, Weird
 
 #: Bytes that are enough to recognise a format.
@@ -113,11 +113,13 @@ class Capture:
         number, time_ns, data, size = 0, 0, self._head, HEAD_READ
         try:
             while data:
+                before = number
                 for item in self._reader.feed(data):
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
                     yield item
                 size = min(2 * size, self.read_bytes)  # small ones first: who waits for the first line does not wait for a batch
+                size = min(size, max(HEAD_READ, len(data) * BATCH_PACKETS // max(1, number - before)))
                 data = self._input.read(size)
             if self._input.fault is not None:
                 code, detail = self._input.fault

@@ -247,7 +247,12 @@ class Framing:
         stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
         if gapped and conversation.flow.service == "kafka":
             self._resume(conversation, stream)
+            self._advance(conversation, place)
+            return
         self._advance(conversation, place)
+        if gapped and conversation.flow.service == "kafka":
+            self._resume_both(conversation)
+            self._review(conversation, place)
 
     def _conversation(self, flow: Flow) -> Conversation:
         conversation = self._conversations.get(flow.id)
@@ -284,11 +289,8 @@ class Framing:
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
-        client = conversation.flow.client_side or 0
-        streams = (conversation.streams[client], conversation.streams[1 - client])
-        if streams[0].searching or streams[1].searching:
-            for stream in streams:
-                self._resume(conversation, stream, final)
+        if conversation.streams[0].searching or conversation.streams[1].searching:
+            self._resume_both(conversation, final)
         self._review(conversation, packet)
 
     def _review(self, conversation: Conversation, packet: int) -> None:
@@ -306,6 +308,12 @@ class Framing:
         since, waits = conversation.unclear(packet), self._timeline.waits.get(conversation.flow.id)
         if waits is not None or since != (NEVER, NEVER):
             (waits or self._timeline.of(conversation.flow.id)).wait(since, packet, self._clock)
+
+    def _resume_both(self, conversation: Conversation, final: Closed | None = None) -> None:
+        """The client's bytes first: answers are recognised by what was asked."""
+        client = conversation.flow.client_side or 0
+        for stream in (conversation.streams[client], conversation.streams[1 - client]):
+            self._resume(conversation, stream, final)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
         """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
@@ -326,9 +334,7 @@ class Framing:
         conversation.holed = True
         stream = conversation.streams[gap.side]
         if conversation.flow.service == "kafka":
-            client = conversation.flow.client_side or 0
-            for each in (conversation.streams[client], conversation.streams[1 - client]):
-                self._resume(conversation, each)
+            self._resume_both(conversation)
         stream.lose(gap, self._told.append)
         self._told.append(gap)
         if conversation.flow.service == "kafka":

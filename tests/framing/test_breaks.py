@@ -7,7 +7,7 @@ import pytest
 from kshark import limits
 from kshark.framing.cutting import cut
 from kshark.framing.streams import Stream, signed
-from kshark.model import Ends, Event, Flow, Message, Weird
+from kshark.model import ACK, Ends, Event, Flow, Message, Weird
 from kshark.pipeline import Engine
 from tests.exchange.test_stage import answer, framed, metadata, request
 from tests.packets import Packet, Tcp, Wire, batches
@@ -94,6 +94,24 @@ def test_each_direction_is_searched_from_where_it_broke_on() -> None:
     tcp.client(b"\xff" * 12)
 
     assert told(batches(wire.packets, [])) == told(batches(wire.packets, EVERY_PACKET))
+
+
+def test_what_waited_when_the_connection_was_recognised_is_cut_before_a_gap_behind_it() -> None:
+    """The server spoke first, and no Kafka; what it said next was lost, and shows long after."""
+    wire = Wire()
+    tcp, other = Tcp(wire).open(), Tcp(wire, "10.0.0.2:50000").open()
+    tcp.broker(b"\xff" * 12)
+    tcp.client(metadata(1))
+    tcp.seq[1] += 500
+    tcp._send(0, ACK)
+    wire.pause(0.4)
+    tcp.broker(answer(1)[:17])
+    wire.pause(0.3)
+    other.client(metadata(1))
+
+    whole = told(batches(wire.packets, []))
+    for size in range(1, len(wire.packets)):
+        assert told(batches(wire.packets, [size])) == whole
 
 
 def test_a_beginning_seen_behind_the_first_bytes_changes_nothing_that_was_said() -> None:
