@@ -38,8 +38,8 @@ class Ration:
         self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size, times=times + weird.times)
 
     def held(self) -> Iterator[Weird]:
-        """By code, what stands for all that were not passed."""
-        yield from self._held.values()
+        """By code, what stands for all that were not passed, in the order of the last of them."""
+        yield from sorted(self._held.values(), key=lambda weird: (weird.packet, weird.code))
         self._held.clear()
 
     def close(self) -> Iterator[Weird]:

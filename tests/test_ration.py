@@ -39,3 +39,12 @@ def test_with_few_there_is_nothing_to_sum_up() -> None:
     list(ration.take(weird(1)))
 
     assert list(ration.close()) == []
+
+
+def test_what_is_left_comes_in_the_order_of_packets() -> None:
+    """However many packets were looked at together, and for which code first."""
+    ration = Ration(limit=0)
+    for one in (weird(7), replace(weird(5), code="HEADER_INVALID")):
+        list(ration.take(one))
+
+    assert [rest.packet for rest in ration.close()] == [5, 7]

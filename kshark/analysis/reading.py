@@ -32,12 +32,17 @@ _ERRORS_INSIDE: Final = SHARE_STATE | {FIND_COORDINATOR, SHARE_GROUP_DESCRIBE}
 
 def doubt_of(message: Message) -> str | None:
     """Why a message's fields cannot be relied on: cut, resync, version_unknown; None where they can."""
-    return None if message.weird is UNSET else doubt_by(message.weird)
+    if message.weird is UNSET:
+        return None
+    # of a version that is unknown, what does not fit the nearest known one is in the detail alone
+    misfits = message.detail.replace(":", " ").split() if message.detail is not UNSET and "VERSION_UNKNOWN" in message.weird else []
+    return doubt_by([*message.weird, *misfits])
 
 
 def doubt_by(codes: Iterable[str]) -> str | None:
-    """The same of a message with these codes."""
-    return next((_DOUBTS[code] for code in codes if code in _DOUBTS), None)
+    """The same of a message with these codes. One that is cut lacks fields, whatever else is doubtful about it."""
+    doubts = [_DOUBTS[code] for code in codes if code in _DOUBTS]
+    return "cut" if "cut" in doubts else next(iter(doubts), None)
 
 
 def _listed(topics: Sequence[Any]) -> list[Listed]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec import UNSET
+
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.rules.rule import NOTES, Rule
 from kshark.conditions import F
@@ -27,6 +29,7 @@ SEEN = rule("SEEN", "it is seen", when=F("member_epoch") == -5, verdicts=NOTES, 
 def message(packet: int, version: int | None, doubt: bool = False, **body: Any) -> Any:
     """A heartbeat or its answer."""
     return SimpleNamespace(
+        detail=UNSET,
         packet=packet,
         time_ns=packet,
         api_key=HEARTBEAT,

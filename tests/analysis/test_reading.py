@@ -19,7 +19,7 @@ HERE = connection()
 
 
 def message(body: Any, api_key: Any = SHARE_FETCH, weird: Any = UNSET, **more: Any) -> Any:
-    told = {"api": "ShareFetch", "version": 1, "packet": 10, "time_ns": 11, "correlation_id": 7, "client_id": "c", **more}
+    told = {"detail": UNSET, "api": "ShareFetch", "version": 1, "packet": 10, "time_ns": 11, "correlation_id": 7, "client_id": "c", **more}
     return SimpleNamespace(body=None if body is None else SimpleNamespace(**body), api_key=api_key, weird=weird, **told)
 
 
@@ -86,6 +86,7 @@ def test_partitions_of_a_request() -> None:
         (["TAGS_UNSORTED", "LENGTH_INVALID"], "cut"),
         (["RESYNC"], "resync"),
         (["VERSION_UNKNOWN"], "version_unknown"),
+        (["RESYNC", "BODY_TOO_SHORT"], "cut"),
     ],
 )
 def test_why_a_message_cannot_be_relied_on(weird: Any, doubt: str | None) -> None:

@@ -117,7 +117,7 @@ def beat_of(request: Message, response: Message | None, connection: Connection) 
     if beat.doubt != "cut":
         topics = asked.subscribed_topic_names
         beat.rack_id, beat.topics = asked.rack_id, None if topics is None else tuple(topics)
-    if response is None or beat.answer is None or beat.answer.doubt == "cut":
+    if response is None or beat.answer is None or beat.answer.error is None or beat.answer.doubt == "cut":
         return beat
     said = response.body
     beat.given, beat.message = said.member_epoch, said.error_message or ""

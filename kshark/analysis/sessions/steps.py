@@ -194,13 +194,14 @@ class Call:
     settled: bool = False
     end: int = field(init=False)
     end_ns: int = field(init=False)
-    #: Why the request, or else its answer, cannot be relied on.
+    #: Why the request, or else its answer, cannot be relied on; that one is cut, and lacks fields, before all else.
     any_doubt: str | None = field(init=False)
 
     def __post_init__(self) -> None:
         last = self.answer or self
         self.end, self.end_ns = last.packet, last.time_ns
-        self.any_doubt = self.doubt or (None if self.answer is None else self.answer.doubt)
+        answered = None if self.answer is None else self.answer.doubt
+        self.any_doubt = answered if answered == "cut" else self.doubt or answered
 
     @property
     def witness(self) -> Witness:
@@ -265,7 +266,7 @@ class Step(Call):
         self.settled = True
         if answer is not None:
             self.answer, self.end, self.end_ns = answer, answer.packet, answer.time_ns
-            self.any_doubt = self.doubt or answer.doubt
+            self.any_doubt = answer.doubt if answer.doubt == "cut" else self.doubt or answer.doubt
             self.reply = _REPLIES.get(answer.error, UNCLEAR)
             if answer.error == _UNKNOWN_SERVER_ERROR:
                 self.reply = self._failed()

@@ -18,7 +18,15 @@ SMALLER = "The share group member has a smaller member epoch (1) than the one kn
 
 
 def message(packet: int, body: dict[str, Any] | None, weird: Any = UNSET) -> Any:
-    told = {"api": "ShareGroupHeartbeat", "version": 1, "time_ns": packet, "correlation_id": 7, "client_id": "c", "weird": weird}
+    told = {
+        "detail": UNSET,
+        "api": "ShareGroupHeartbeat",
+        "version": 1,
+        "time_ns": packet,
+        "correlation_id": 7,
+        "client_id": "c",
+        "weird": weird,
+    }
     return SimpleNamespace(packet=packet, api_key=SHARE_GROUP_HEARTBEAT, body=None if body is None else SimpleNamespace(**body), **told)
 
 
