@@ -52,7 +52,7 @@ def held(connections: int, *, used: bool) -> int:
 
 def one(*, used: bool) -> float:
     held(10, used=used)  # what is made once
-    return (held(450, used=used) - held(50, used=used)) / 400
+    return (held(250, used=used) - held(50, used=used)) / 200
 
 
 def test_a_connection_without_data_takes_little() -> None:

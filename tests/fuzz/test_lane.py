@@ -82,7 +82,7 @@ def found(kind: str) -> Saved:
     return next(failed for _ in range(PATIENCE) if (failed := lane.run(BY_NAME[kind])) is not None)
 
 
-@pytest.mark.sweep(quick=4)
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_fault_is_seen_and_comes_again(planted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kind, said, where, name, what = PLANTED[planted]

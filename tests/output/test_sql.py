@@ -28,6 +28,7 @@ def test_there_is_a_view_of_each_table_and_of_kafkas_names() -> None:
     assert views == [*(name for name in TABLES if name != "records"), "errors", "apis", "releases"]
 
 
+@pytest.mark.sweep
 def test_names_are_kafkas_own(tmp_path: Path) -> None:
     asked = {
         "SELECT error FROM errors WHERE error_code = 123 AND retriable": ["INVALID_SHARE_SESSION_EPOCH"],

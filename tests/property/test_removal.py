@@ -25,7 +25,7 @@ def accused_wrongly(whole: Whole, losses: Iterator[Loss]) -> list[str]:
     return [f"{words}: {it.code} at {place_of(it)}" for words, keep in losses for it in added(known, findings_of(whole, keep))]
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", sample_of(TALKING, 7, seed=1), ids=lambda path: path.stem)
 def test_missing_packets_accuse_nobody(capture: Path) -> None:
     whole = Whole.load(capture)

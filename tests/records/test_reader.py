@@ -330,6 +330,7 @@ def test_little_that_comes_is_not_made_large(columns_from, data):
     assert {"RECORDS_LIMIT", "BATCH_COUNT_MISMATCH"} & set(carrier.weird)
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("headers", [0, 3])
 def test_what_a_producer_may_write_is_opened_however_well_it_is_compressed(codec, headers):

@@ -114,7 +114,7 @@ class Spark:
 # -- as one capture
 
 
-@pytest.mark.sweep(quick=3)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("table", ["findings", "sessions", "steps", "exchanges", "flows", "weirds"])
 @pytest.mark.parametrize("capture", [RESTART, EPOCHS, CAPTURES / "tcp-var-missed.pcap"], ids=lambda path: path.stem)
 def test_file_by_file_with_deaths_between_it_tells_what_is_told_of_all_at_once(tmp_path: Path, capture: Path, table: str) -> None:

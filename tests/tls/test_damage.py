@@ -92,6 +92,7 @@ def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None
         accounted(found)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("mss", [200, 1460])
 @pytest.mark.parametrize("way", WAYS)
 def test_batches_make_no_difference_to_holes_in_what_is_not_read(way: str, mss: int, monkeypatch: pytest.MonkeyPatch) -> None:

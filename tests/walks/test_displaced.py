@@ -55,6 +55,7 @@ def stamped(capture: Path, late: Late) -> list[Packet]:
     return sorted((replace(packet, time_ns=packet.time_ns + late(path)) for packet, path in rows), key=lambda packet: packet.time_ns)
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", BUSY)
 def test_nobody_is_accused_of_what_clocks_did(name: str) -> None:
     capture = CAPTURES / f"{name}.pcap"

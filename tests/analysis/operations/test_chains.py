@@ -347,7 +347,7 @@ def operations_of(capture: Path) -> list[Operation]:
     return [*found, *stage.close()]
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", LOGGED)
 def test_the_operations_are_those_in_the_brokers_logs(name: str) -> None:
     capture = shared("captures", "kafka-4", f"{name}.pcap")
@@ -364,7 +364,7 @@ def test_the_operations_are_those_in_the_brokers_logs(name: str) -> None:
     assert Counter((one.operation, one.group_id, one.error_code) for one in found if one.operation in ADMIN.values()) == wanted
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", LOGGED)
 def test_every_state_made_or_deleted_belongs_to_an_operation(name: str) -> None:
     """But for what a raw client wrote that plays a broker."""

@@ -52,7 +52,7 @@ def fast_paths(happened: list[Event], monkeypatch: pytest.MonkeyPatch, *, exact:
     return len(taken)
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", sample_of(SHARING, 6, seed=12), ids=lambda path: path.stem)
 def test_both_paths_say_the_same(capture: Path) -> None:
     whole = Whole.load(capture)
