@@ -105,7 +105,8 @@ class RecordsReader:
         position = start
         view = memoryview(buffer)
         while position < end:
-            stop = self._entry(buffer, view, start, position, end, batches, spans) if aligned or self._certain(view, position, end) else None
+            whole = aligned or self._certain(view, position, end)
+            stop = self._entry(buffer, view, start, position, end, batches, spans) if whole else None
             if stop is None:
                 break
             position = stop
