@@ -65,8 +65,9 @@ def code_lines(entry: Entry | Rule) -> Iterator[Line]:
 
 
 def _weird_facts(entry: Entry) -> Iterator[Line]:
-    yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
     judged = JUDGED_BY.get(entry.code)
+    yield from _facts(("advice", entry.advice if judged is None else judged.advice))
+    yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
     yield from _facts(
         ("blame", " or ".join(entry.blame)), ("judged as", "" if judged is None else judged.code), ("reference", entry.reference)
     )

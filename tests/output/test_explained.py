@@ -107,6 +107,11 @@ def test_a_weird_says_how_bad_it_is() -> None:
     assert "severity   warn" in text(code_lines(CODES["BYTES_SKIPPED"]))
 
 
+@pytest.mark.parametrize("code", CODES)
+def test_each_code_says_what_to_do(code: str) -> None:
+    assert "\nadvice     " in text(code_lines(CODES[code]))
+
+
 def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:
     assert "judged as  UNDECODABLE_BODY" in text(code_lines(CODES["VARINT_TOO_LONG"]))
     assert "A varint longer than its type allows." in text(code_lines(CODES["UNDECODABLE_BODY"])).replace("\n" + 11 * " ", " ")
