@@ -210,7 +210,7 @@ def of(one: Delivery | InFlightState | Holder) -> str:
 
 
 def _offsets(ranges: Iterable[tuple[int, int]]) -> str:
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges if first <= last)
 
 
 def _number(offset: int | None) -> str:
