@@ -89,9 +89,18 @@ SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
             "the leader moved (current_leader says where to), or its leader or state epoch was fenced",
         ),
     ),
-    E.COORDINATOR_LOAD_IN_PROGRESS: (Sent(_STATE, _PART, "the coordinator is reading its log; ordinary while a broker starts"),),
-    E.COORDINATOR_NOT_AVAILABLE: (Sent("FindCoordinator", _PART, "its topic is not ready yet; ordinary while a broker starts"),),
-    E.NOT_COORDINATOR: (Sent(_STATE, _PART, "the share coordinator of that key is another broker"),),
+    E.COORDINATOR_LOAD_IN_PROGRESS: (
+        Sent(_HEARTBEAT, _TOP, "the group coordinator is reading its log; ordinary while a broker starts"),
+        Sent(_STATE, _PART, "the coordinator is reading its log; ordinary while a broker starts"),
+    ),
+    E.COORDINATOR_NOT_AVAILABLE: (
+        Sent("FindCoordinator", _PART, "its topic is not ready yet; ordinary while a broker starts"),
+        Sent(_HEARTBEAT, _TOP, "the group coordinator has not begun yet, or is being stopped"),
+    ),
+    E.NOT_COORDINATOR: (
+        Sent(_HEARTBEAT, _TOP, "another broker coordinates the group"),
+        Sent(_STATE, _PART, "the share coordinator of that key is another broker"),
+    ),
     E.UNKNOWN_MEMBER_ID: (Sent(_HEARTBEAT, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),),
     E.TOPIC_AUTHORIZATION_FAILED: (Sent(_SESSION, _PART, "no READ on the topic"),),
     E.GROUP_AUTHORIZATION_FAILED: (Sent(_SESSION, _TOP, "no READ on the group; the session's epoch does not advance"),),
@@ -152,6 +161,13 @@ SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
 
 #: What a client does after these, by KIP-932.
 REMEDY: Final[dict[E, str]] = {
+    E.COORDINATOR_LOAD_IN_PROGRESS: "wait, then send the same request again",
+    E.COORDINATOR_NOT_AVAILABLE: "wait, then ask FindCoordinator again",
+    E.NOT_COORDINATOR: "ask FindCoordinator, and send the request to the broker that it names",
+    E.UNSUPPORTED_VERSION: "nothing until share groups are switched on: kafka-features.sh upgrade --feature share.version=1",
+    E.INVALID_REQUEST: "mend the request: sent again as it is, it is refused again",
+    E.GROUP_MAX_SIZE_REACHED: "wait until another member has left, or raise group.share.max.size",
+    E.UNKNOWN_TOPIC_ID: "ask for metadata: the topic was deleted or made anew; forget the old id",
     E.INVALID_RECORD_STATE: "drop the acknowledgement; the records come again to somebody, with their delivery count raised",
     E.SHARE_SESSION_NOT_FOUND: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements in flight failed",
     E.INVALID_SHARE_SESSION_EPOCH: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements in flight failed",

@@ -19,13 +19,14 @@ _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
 #: Packets are out of order by this much at most (interfaces or queues written in turn); so far beyond the end reading goes on.
 _DISORDER: Final = 10 * _SECOND
+_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?")
 
 
 def time_of(text: str, start_ns: int) -> int:
     """A time as ns since 1970: `+10s` after the start, `14:03:07.4` of the start's day (UTC), ISO 8601, or seconds since 1970."""
     from kshark.conditions.moments import duration_of, moment_of  # where nobody names a time, nothing of conditions is imported
 
-    if of_day := re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?", text):
+    if of_day := _OF_DAY.fullmatch(text):
         hours, minutes, seconds = int(of_day[1]), int(of_day[2]), Decimal(of_day[3] or 0)
         if hours < 24 and minutes < 60 and seconds < 60:
             return start_ns - start_ns % _DAY + (hours * 3600 + minutes * 60) * _SECOND + int(seconds * _SECOND)
@@ -66,7 +67,12 @@ class Period:
 
     def missed(self, packets: int) -> str | None:
         """Why the capture, which is over and had so many packets of the period's end, has none of the period; None if it has."""
-        if self._bounds is None or (packets and self._last_ns >= self._bounds[0]):
+        if self._bounds is None:
+            return None
+        low, high = self._bounds
+        if high <= low:
+            return f"--until {self._until} is not after --since {self._since}"
+        if packets and self._last_ns >= low:
             return None
         if packets:
             return f"it ends at {moment(self._last_ns)}, before --since {self._since}"
@@ -80,8 +86,10 @@ class Period:
             start = int(batch.time_ns[0])
             low = start if self._since is None else time_of(self._since, start)
             high = 1 << 62 if self._until is None else time_of(self._until, start)
-            if high <= start and self._until is not None and ":" in self._until and len(self._until) < 20 and "-" not in self._until:
-                high += _DAY  # a time of day behind midnight
+            if high <= start and self._until is not None and _OF_DAY.fullmatch(self._until):
+                high += _DAY  # behind midnight
+                if self._since is not None and low < start and low + _DAY < high and _OF_DAY.fullmatch(self._since):
+                    low += _DAY
             self._bounds = (low if self._since is not None else -(1 << 62), high)
         self._last_ns = max(self._last_ns, int(batch.time_ns.max()))
         high = self._bounds[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from kshark.conditions.source import Row, Sql
 from kshark.schema import Field
@@ -17,6 +17,9 @@ class Condition(ABC):
     """A condition over a row: a body, an element of an array, or a whole message. Immutable; equal when it is written the same."""
 
     __slots__ = ()
+
+    #: Its words have several parts, of which one or another holds.
+    is_list: ClassVar[bool] = False
 
     def __and__(self, other: Condition) -> Condition:
         return And((*_items(And, self), *_items(And, other)))
@@ -125,7 +128,8 @@ class And(Condition):
         return "(" + " AND ".join([item.in_sql(sql) for item in self.items]) + ")"
 
     def words(self, it: str) -> str:
-        return " and ".join(f"({item.words(it)})" if isinstance(item, Or) else item.words(it) for item in self.items)
+        told = [f"({item.words(it)})" if item.is_list else item.words(it) for item in self.items if item != ALWAYS]
+        return " and ".join(told) or ALWAYS.words(it)
 
     def mapped(self, change: Callable[[Condition], Condition]) -> Condition:
         return And(tuple(map(change, self.items)))
@@ -139,6 +143,7 @@ class And(Condition):
 class Or(Condition):
     """At least one of them."""
 
+    is_list: ClassVar[bool] = True
     items: tuple[Condition, ...]
 
     def python(self, row: Row) -> str:

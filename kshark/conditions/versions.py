@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kshark.conditions.condition import NEVER, Condition
 from kshark.conditions.source import Row, Sql
@@ -20,6 +21,7 @@ def by_version(cases: Mapping[str, Condition]) -> Condition:
 class ByVersion(Condition):
     """A condition for each range of versions."""
 
+    is_list: ClassVar[bool] = True
     cases: tuple[tuple[Versions, Condition], ...]
 
     def at(self, version: int) -> Condition:
@@ -34,7 +36,7 @@ class ByVersion(Condition):
         return f"(CASE {' '.join(cases)} ELSE false END)"
 
     def words(self, it: str) -> str:
-        return ", ".join(f"{condition.words(it)} in version {versions}" for versions, condition in self.cases)
+        return "; ".join(f"{condition.words(it)} in version {versions}" for versions, condition in self.cases)
 
     def mapped(self, change: Callable[[Condition], Condition]) -> Condition:
         return ByVersion(tuple((versions, change(condition)) for versions, condition in self.cases))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
-from kshark.output.text_table import Cell, Column, table
+from kshark.output.text_table import Cell, Column, cropped, table
 from kshark.output.units import clock, counted, duration, number, safe
 
 if TYPE_CHECKING:
@@ -20,16 +20,19 @@ _STYLES: Final = {
     "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN, "lock_timeout": ERROR,
     "session_released": WARN, "leader_changed": WARN, "offset_reset": WARN, "archived": WARN, "unknown": DIM,
 }  # fmt: skip
+#: Of a change: what stands below the other columns in a narrow terminal.
+_BELOW: Final = Column("records of", elastic=10), Column("in flight afterwards", elastic=20, drop=1)
+_INDENT: Final = 8
 _CHANGES: Final = (
     Column("packet", right=True),
     Column("time"),
-    Column("records of", elastic=10),
+    _BELOW[0],
     Column("event"),
     Column("by", elastic=8),
     Column("offsets", elastic=8),
     Column("start", right=True),
     Column("end", right=True),
-    Column("in flight afterwards", elastic=20, drop=1),
+    _BELOW[1],
 )
 _RANGES: Final = (
     Column("offsets", right=True),
@@ -55,13 +58,28 @@ def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset:
     """A row for each change, then how many there were; of one `offset` that record's own."""
     names, places = _names(deliveries), _places(deliveries)
     if deliveries:
-        yield from table(_CHANGES, [_change(one, names, places, offset) for one in deliveries], width)
+        yield from _changes([_change(one, names, places, offset) for one in deliveries], width)
         yield []
     elif offset is not None:
         yield [(f"offset {offset}: nobody was handed it, as far as the capture tells", PLAIN)]
         return
-    partitions = {(one.group_id, one.topic_id, one.partition) for one in deliveries}
-    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(partitions), 'share partition')}", API)]
+    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(places), 'share partition')}", API)]
+
+
+def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
+    """The rows as a table; where it is too wide for that, what is in flight stands below each row, and whose records these are."""
+    whole = table(_CHANGES, rows, width)
+    if width is None or len(whole) == 1 + len(rows):
+        yield from whole
+        return
+    kept = [at for at, column in enumerate(_CHANGES) if column not in _BELOW]
+    titles, *lines = table([_CHANGES[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
+    yield titles
+    for at, line in enumerate(lines):  # more than there are rows where there is no room for all of these, either
+        yield line
+        if at < len(rows):
+            place, in_flight = (rows[at][_CHANGES.index(column)] for column in _BELOW)
+            yield cropped([(f"{' ' * _INDENT}{place}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width)
 
 
 def moment_line(now_ns: int, *, at_end: bool) -> Line:
@@ -192,7 +210,7 @@ def of(one: Delivery | InFlightState | Holder) -> str:
 
 
 def _offsets(ranges: Iterable[tuple[int, int]]) -> str:
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges if first <= last)
 
 
 def _number(offset: int | None) -> str:

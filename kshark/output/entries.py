@@ -9,13 +9,14 @@ from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Final
 
-from dissectors.enums import ErrorCode
+from dissectors.enums import ApiKey, ErrorCode
 from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.causes import CAUSES
 from kshark.analysis.sessions.session import UNEXPLAINED
 from kshark.anomaly import CATALOGUE, Entry
+from kshark.conditions.condition import ALWAYS, Condition
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import JUDGED_BY, group_of, number_of
 from kshark.output.rule_table import rule_lines
@@ -64,8 +65,9 @@ def code_lines(entry: Entry | Rule) -> Iterator[Line]:
 
 
 def _weird_facts(entry: Entry) -> Iterator[Line]:
-    yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
     judged = JUDGED_BY.get(entry.code)
+    yield from _facts(("advice", entry.advice if judged is None else judged.advice))
+    yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
     yield from _facts(
         ("blame", " or ".join(entry.blame)), ("judged as", "" if judged is None else judged.code), ("reference", entry.reference)
     )
@@ -78,8 +80,7 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
     if rule.weird:
         yield from _facts(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
     if (broken := rule.broken_by) is not None:
-        answer = f", answered with {rule.answer.told}" if rule.answer is not None else ""
-        yield from _facts(("when", f"{broken.told}{answer}"))
+        yield from _facts(("when", _when(rule, broken)))
     yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "nobody"))
     yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
     yield from _facts(("tickets", ", ".join(rule.tickets)))
@@ -95,6 +96,13 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
         yield from _beside((bad[0], rule.wrong.split("; "), bad[1]), (good[0], rule.right.split("; "), good[1]))
         legend = "; ".join(said for sign, said in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}"))
         yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
+
+
+def _when(rule: Rule, broken: Condition) -> str:
+    """The requests that break it, with their answer, in words."""
+    asked = " or ".join("".join(part.title() for part in ApiKey(key).name.split("_")) for key in rule.apis)
+    which = "" if broken == ALWAYS else f" with {broken.told}"
+    return f"{asked}{which}" + (f", answered with {rule.answer.told}" if rule.answer is not None else "")
 
 
 def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
@@ -127,7 +135,7 @@ def _verdicts(rule: Rule) -> str:
         return "always a note: no rule is broken" if "note" in rule.verdicts else "always unknown"
     note = ", a note where nobody broke a rule" if "note" in rule.verdicts else ""
     otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(_unexplained(rule))
-    return f"violation where the capture proves it{note}, else {otherwise}"
+    return f"violation where the capture proves it{note}, else {otherwise or 'nothing is said'}"
 
 
 def _unexplained(rule: Rule) -> list[str]:

@@ -22,6 +22,8 @@ _BY: Final = {"violation": " by", "unknown": ", perhaps"}
 _PACKETS: Final = 8
 _BROKERS: Final = 3
 _REFUSALS: Final = 6
+#: With fewer exchanges it may be chance that none of them is whole.
+_ONE_SIDED: Final = 5
 _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
 
@@ -200,7 +202,19 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     if explained and not observed.unexplained():
         few = {1: "the one refusal is", 2: "both refusals are"}
         line += f" · {few.get(explained, f'all {number(explained)} refusals are')} explained"
-    return [*head, (line, DIM)]
+    one_sided = _one_sided(observed)
+    return [*head, (line, DIM), *([(f" · {one_sided}", WARN)] if one_sided else [])]
+
+
+def _one_sided(observed: Observed) -> str:
+    """That a capture holds one direction of its connections only: then rules have little to go by."""
+    exchanges, orphans = observed.exchanges, observed.orphans
+    due = exchanges - orphans - observed.one_way
+    if max(due, orphans) < _ONE_SIDED:
+        return ""
+    if orphans == exchanges:
+        return "no request was captured, answers only"
+    return "no answer was captured, requests only" if not orphans and due == observed.unanswered else ""
 
 
 def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:

@@ -105,7 +105,8 @@ class RecordsReader:
         position = start
         view = memoryview(buffer)
         while position < end:
-            stop = self._entry(buffer, view, position, end, batches, spans) if aligned or self._certain(view, position, end) else None
+            whole = aligned or self._certain(view, position, end)
+            stop = self._entry(buffer, view, start, position, end, batches, spans) if whole else None
             if stop is None:
                 break
             position = stop
@@ -216,9 +217,9 @@ class RecordsReader:
         return left
 
     def _entry(
-        self, buffer: bytes, view: memoryview, position: int, end: int, batches: list[AnyBatch], spans: list[OffsetSpan] | None
+        self, buffer: bytes, view: memoryview, start: int, position: int, end: int, batches: list[AnyBatch], spans: list[OffsetSpan] | None
     ) -> int | None:
-        """Adds the batch at `position`, or what it spans, and returns where it ends; None if there is no whole batch."""
+        """Adds the batch at `position` of the field from `start` on, or what it spans, and returns where it ends; None if none is whole."""
         room = end - position
         if self._budget.records <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
@@ -236,7 +237,7 @@ class RecordsReader:
                 return stop
         if room <= MAGIC_AT:
             return None
-        return self._odd_entry(buffer, position, room, batches)
+        return self._odd_entry(buffer, position, room, batches, first=position == start)
 
     def _certain(self, view: memoryview, position: int, end: int) -> bool:
         """Whether a whole batch with the right checksum is there."""
@@ -248,7 +249,7 @@ class RecordsReader:
             return False
         return bool(self._crc32c(view[position + CHECKED_FROM : stop]) == header[4])
 
-    def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch]) -> int | None:
+    def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch], *, first: bool) -> int | None:
         offset, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
         size: int = LOG_OVERHEAD + length
         magic = int.from_bytes(buffer[position + MAGIC_AT : position + MAGIC_AT + 1], signed=True)
@@ -258,7 +259,7 @@ class RecordsReader:
             self._fault("MAGIC_UNKNOWN", f"{here}: magic {magic}")
         elif size < least:
             self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, its header has {least}")
-        elif size > room and magic == 2 and not batches:
+        elif size > room and magic == 2 and first:
             # An answer that ends inside its first batch went out with Fetch v0 to v2, before magic 2 (KIP-74).
             self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, the field has {room}")
         if not least <= size <= room:

@@ -205,3 +205,17 @@ def test_words_that_are_refused(kshark: Run, words: list[str], said: str) -> Non
     done = kshark("deliveries", MESSY, *words)
     assert done.code == 2
     assert said in done.err
+
+
+def test_the_leader_moves(kshark: Run) -> None:
+    """Told when another broker than the last one hands records out: what is in flight then only that one knows."""
+    rows = kshark("deliveries", CAPTURES / "share-leaders.pcap", "-T", "json").json
+    moves = [at for at, row in enumerate(rows) if row["event"] == "leader_changed"]
+    assert [(rows[at]["packet"], rows[at]["partition"], rows[at]["offsets"]) for at in moves] == [(398, 0, [[5, 4]]), (669, 1, [[15, 19]])]
+    for at in moves:
+        assert (rows[at]["ranges"], rows[at]["start_offset"], rows[at]["member_id"]) == ([], None, None)
+        assert (rows[at + 1]["packet"], rows[at + 1]["event"]) == (rows[at]["packet"], "acquired")
+    told = kshark("deliveries", CAPTURES / "share-leaders.pcap", "--partition", "0").lines
+    assert [line.split() for line in told if "leader changed" in line] == [
+        ["398", "01:39:30.268", "moves", "·", "t[0]", "leader", "changed", "?", "5"]
+    ]

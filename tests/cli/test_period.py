@@ -58,6 +58,11 @@ def test_packets_keep_their_numbers() -> None:
 
 def test_a_time_of_day_behind_midnight_is_the_next_day() -> None:
     assert numbers(None, "00:10", [0, 40_000, 90_000]) == [1, 2]
+    assert numbers("23:59", "00:10", [0, 43_100, 43_700]) == [1, 2]
+    night = Period("00:05", "00:10")
+    night.clip(batch([Packet(START, b"x", 1)]))
+    assert not night.shows(START + 43_000 * SECOND)
+    assert night.shows(START + 43_500 * SECOND)
 
 
 def test_one_batch_is_cut_inside() -> None:
@@ -95,6 +100,7 @@ def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> Non
     ("period", "said"),
     [
         (("--since", "+1h"), "it ends at 2026-11-21 03:37:48.735, before --since +1h; nothing was looked at"),
+        (("--since", "+5s", "--until", "+2s"), "--until +2s is not after --since +5s; nothing was looked at"),
         (("--until", "2020-01-01T00:00:00Z"), "it begins behind --until 2020-01-01T00:00:00Z; nothing was looked at"),
     ],
 )

@@ -111,10 +111,12 @@ def test_several_are_asked_at_once() -> None:
         ),
         (
             TYPE_UNKNOWN,
-            "some acknowledge type < 0 or acknowledge type > 3 in version 0-1, acknowledge type < 0 or acknowledge type > 4 in version 2+",
+            "some acknowledge type < 0 or acknowledge type > 3 in version 0-1; acknowledge type < 0 or acknowledge type > 4 in version 2+",
         ),
         (RENEWED_WITHOUT_SAYING_SO, "some acknowledge type == RENEW and not (is_renew_ack)"),
         ((F("group_id") == "") & ((F("a") < 1) | F("b").present()), 'group_id == "" and (a < 1 or b present)'),
+        ((F("a") < 1) & ALWAYS, "a < 1"),
+        ((F("a") < 1) & by_version({"0-5": ALWAYS, "6+": F("b") > 1}), "a < 1 and (always in version 0-5; b > 1 in version 6+)"),
         (F("error_code").one_of(ErrorCode.NONE, 7), "error_code in {NONE, 7}"),
         (F("name").contains("x") | ~F("name").matches("y"), 'name contains "x" or not (name matches "y")'),
     ],

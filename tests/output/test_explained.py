@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dissectors.enums import ErrorCode
 from dissectors.errors import RETRIABLE, SHARE_GROUPS
+from kshark.analysis import RULES
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES
 from kshark.output.entries import catalogue_lines, cause_lines, code_lines, error_lines, field_lines, table_lines
@@ -89,11 +92,24 @@ def test_a_cause_names_the_rules_that_it_may_break() -> None:
 
 def test_a_rule_of_one_exchange_tells_its_condition() -> None:
     told = text(code_lines(CODES["ACK_IN_INITIAL_FETCH"]))
-    assert "when       share_session_epoch == 0 and some partition with number of acknowledgement batches > 0" in told
+    assert "when       ShareFetch with share_session_epoch == 0 and some partition with number of\n" in told
+    told = text(code_lines(CODES["OFFSETS_ADMIN_NON_EMPTY"]))
+    assert "when       AlterShareGroupOffsets or DeleteShareGroupOffsets, answered with error_code == 68\n" in told
+
+
+def test_no_line_of_a_page_ends_in_the_middle_of_a_sentence() -> None:
+    for rule in RULES:
+        (verdict,) = re.findall(r"^verdict    (.*(?:\n {11}.*)*)$", text(code_lines(rule)), re.M)
+        assert not verdict.endswith(("else", "or", ",")), rule.code
 
 
 def test_a_weird_says_how_bad_it_is() -> None:
     assert "severity   warn" in text(code_lines(CODES["BYTES_SKIPPED"]))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_code_says_what_to_do(code: str) -> None:
+    assert "\nadvice     " in text(code_lines(CODES[code]))
 
 
 def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:

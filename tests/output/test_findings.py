@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from kshark.analysis import REASONS, Observed, Refusal
 from kshark.model import Finding, Witness
 from kshark.output.findings import Tally, alike, finding_lines
@@ -134,6 +136,22 @@ def test_what_was_not_looked_at_is_said() -> None:
         "nothing was judged: there is no exchange of Kafka · 2 TLS connections not read"
     )
     assert closing(Tally(), Observed(exchanges=7), 18)[1] == "nothing was judged: none of 7 exchanges is of an API that rules are about"
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (Observed(exchanges=644, judged=79, unanswered=644), " · no answer was captured, requests only"),
+        (Observed(exchanges=20, judged=1, unanswered=15, one_way=5), " · no answer was captured, requests only"),
+        (Observed(exchanges=9, judged=1, orphans=9), " · no request was captured, answers only"),
+        (Observed(exchanges=9, judged=1, unanswered=8), ""),
+        (Observed(exchanges=9, judged=1, unanswered=8, orphans=1), ""),
+        (Observed(exchanges=4, judged=1, unanswered=4), ""),
+        (Observed(exchanges=20, judged=1, one_way=20), ""),
+    ],
+)
+def test_a_capture_of_one_direction_is_named(seen: Observed, said: str) -> None:
+    assert closing(Tally(), seen, 18)[1] == f"1 rule looked at {seen.judged} of {seen.exchanges} exchanges{said}"
 
 
 def test_bytes_are_judged_whatever_they_are_of() -> None:

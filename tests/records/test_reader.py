@@ -148,6 +148,7 @@ def lie(**facts):
         (write_message(0, None, b"old"), ["LEGACY_MAGIC"]),
         (lie(count=3), []),
         (lie(attributes=1), []),
+        (write_batch(people(3)) + write_batch(people(3, 3))[:70], []),  # answers of Fetch end inside a batch
     ],
 )
 def test_what_is_only_checked_stays_closed(data: bytes, told: list[str]) -> None:

@@ -160,6 +160,10 @@ class SharePartition:
 
     def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece], Lacks | None]]) -> None:
         """An answer hands records out: first and last offset, the number of their delivery, what they were before, what they lack."""
+        if self.locked is not None and self.locked.step.connection.broker is not self.leader:
+            left = [one for one in self.earlier[0].over(0, self.reached) if not _is_done(one.value)] if self.earlier is not None else []
+            first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
+            self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
         self.earlier, self.handed = None, answer.packet
         self.time(answer.packet, answer.time_ns)
         lock_ns = answer.lock_ns
