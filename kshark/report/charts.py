@@ -114,7 +114,7 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
         for (at, verdict), count in sorted(row.counts.items())
     ]
     names = " : ".join(f"datum.value == '{place}' ? {_quoted(row.name)}" for place, row in enumerate(rows)) + " : ''"
-    ticks = alt.Axis(format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True)
+    ticks = alt.Axis(format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True, labelSeparation=12)
     label = alt.Axis(labelExpr=names, labelLimit=axis.label_px, minExtent=axis.label_px, maxExtent=axis.label_px, ticks=False)
     size = alt.Scale(type="sqrt", domain=[0, max(4, most)], range=[24, 320])
     return (

@@ -118,7 +118,7 @@ def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step
 
 def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if not step.error_code), window):
-        kind = "open" if step.epoch == 0 else "final" if step.epoch < 0 else "silent" if step.error_code is None else "step"
+        kind = "silent" if step.error_code is None else "open" if step.epoch == 0 else "final" if step.epoch < 0 else "step"
         top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
         yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}"><title>{_told(step)}</title></line>'
         if label is not None:

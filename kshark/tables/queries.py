@@ -17,11 +17,11 @@ class Query(NamedTuple):
 
 QUERIES: Final = (
     Query(
-        "Which errors did brokers answer, to whom, and may the client try again?",
+        "Which errors did brokers answer, at any depth, to whom, and may the client try again?",
         """
 SELECT capture, api, client_id, e.error_code, error, retriable, count(*) AS answers, min(ts) AS first, max(ts) AS last
-FROM exchanges x JOIN errors e ON x.error_code = e.error_code
-WHERE e.error_code <> 0
+FROM exchanges x JOIN errors e ON array_contains(x.error_codes, e.error_code)
+WHERE x.error_codes IS NOT NULL
 GROUP BY ALL
 ORDER BY answers DESC, capture, api, client_id
 """,
@@ -43,7 +43,7 @@ ORDER BY p99 DESC, broker, x.api
         "What happened in each minute?",
         """
 SELECT date_trunc('minute', ts) AS minute, count(*) AS exchanges,
-       count(CASE WHEN error_code <> 0 THEN 1 END) AS errors,
+       count(error_codes) AS errors,
        count(CASE WHEN outcome = 'unanswered' THEN 1 END) AS unanswered,
        max(latency_ns) / 1e6 AS slowest_ms
 FROM exchanges
@@ -91,7 +91,7 @@ ORDER BY refused DESC, error, cause, api
     Query(
         "How do share sessions end, and how long do they last?",
         """
-SELECT capture, group_id, broker, ended, count(*) AS sessions, sum(requests) AS requests, sum(requests - accepted) AS refused,
+SELECT capture, group_id, broker, ended, count(*) AS sessions, sum(requests) AS requests, sum(requests - accepted) AS not_accepted,
        avg((closed_ts_ns - opened_ts_ns) / 1e9) AS mean_seconds
 FROM sessions
 GROUP BY ALL

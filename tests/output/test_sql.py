@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,18 @@ def test_each_query_finds_something_whatever_the_partitions(tmp_path: Path) -> N
     assert [query.about for query, table in zip(QUERIES, found, strict=True) if not table.num_rows] == []
     parted = in_duckdb(exported(tmp_path / "parted", "--partition-by", "date,cluster"), *statements("duckdb"))
     assert list(map(rows, parted)) == list(map(rows, found))
+
+
+def test_errors_of_topics_and_partitions_are_among_those_of_answers(tmp_path: Path) -> None:
+    """Answers of FindCoordinator have errors for each key alone."""
+    views, (answered, _, minutes, *_) = statements("duckdb")
+    errors, each_minute = in_duckdb(exported(tmp_path), views, [answered, minutes])
+    told = Counter[tuple[str, ...]]()
+    for row in errors.to_pylist():
+        told[row["capture"], row["api"], row["error"]] += row["answers"]
+    assert told["share-restart.pcap", "FindCoordinator", "COORDINATOR_NOT_AVAILABLE"] == 4
+    assert told["share-restart.pcap", "InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"] == 1
+    assert sum(each_minute["errors"].to_pylist()) == told.total()
 
 
 def test_there_is_a_view_of_each_table_and_of_kafkas_names() -> None:

@@ -8,7 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from kshark.report import facts
-from kshark.report.page import FINDINGS, OPEN, ROWS, html
+from kshark.report.charts import findings_over_time
+from kshark.report.page import FINDINGS, NARROW, OPEN, ROWS, WIDE, html
+from kshark.report.timelines import Window, drawing
 from kshark.report.wireshark import of_connection, of_frames
 from tests.report.made import NAME, finding, report, totals
 
@@ -142,3 +144,26 @@ def test_data_quality_says_what_is_missing() -> None:
         "2 TLS connections not read (1.00 kB)",
     ):
         assert told in words
+
+
+def test_a_request_without_an_answer_is_not_drawn_as_accepted() -> None:
+    steps = [facts.Step(at, at, "ShareFetch", epoch, error) for at, epoch, error in ((1, 0, 0), (2, 1, 0), (3, 0, None), (4, -1, None))]
+    line = facts.MemberLine(NAME, "b:9092", "g", "m", "c", "", 0, 0, 0, 4, {}, [], steps, 1, 1)
+    drawn = drawing(line, Window(0, 10), [])
+    assert re.findall(r'class="tick (\w+)"', drawn) == ["open", "step", "silent", "silent"]
+    assert drawn.count("no answer") == 2
+
+
+def test_times_below_a_narrow_chart_do_not_overlap() -> None:
+    """Of seventeen minutes in 350 pixels: fonts of browsers are wider than the one that is measured."""
+    minute_ns = 60_000_000_000
+    timed = facts.Timed(minute_ns, [facts.Cell(0, "cause", "gap", "note", 1)])
+    for width, most in ((NARROW, 2), (WIDE, 6)):
+        chart = findings_over_time(timed, [facts.Capture(NAME, [NAME], 0, 17 * minute_ns)], width)
+        shown = re.findall(r'<text (?![^>]*opacity="0")[^>]*>\d\d:\d\d:00</text>', chart or "")
+        assert 2 <= len(shown) <= most
+
+
+def test_a_client_without_an_id_is_not_named_twice() -> None:
+    words = Text(html(broken(client_id=None, software=None))).words["evidence"]
+    assert "no client id 10.0.0.1:5000 → 10.0.0.9:9092" in words

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark_analysis.java import MISSING, find_java
+from tests.spark.without import FUNCTIONS, Session
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +24,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = open_session("local[2]", settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Session:
+    """No Spark, but what does the same for tasks that share out a capture."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    import pyspark.sql
+
+    from spark_analysis import rows
+
+    monkeypatch.setattr(pyspark.sql, "functions", FUNCTIONS)
+    monkeypatch.setattr(rows, "few_collections", int)  # this process makes other objects, too
+    return Session()

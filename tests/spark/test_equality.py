@@ -1,7 +1,8 @@
 """Captures of the shared folder, laid out as if they were large: findings, notes and the rows of all tables are those of one process.
 
-Takes a sample of them; KSHARK_SWEEP=2 takes another one, KSHARK_SWEEP=all every capture, the large ones too, KSHARK_SWEEP=3/20 the third
-of twenty portions of all.
+Once by kshark's tasks alone, which shows that they come to the same whatever goes to which of them; once by Spark, which shows that it
+brings them what they need; and once from the tables, by SQL. Takes a sample of captures; KSHARK_SWEEP=2 takes another one,
+KSHARK_SWEEP=all every capture, the large ones too, KSHARK_SWEEP=3/20 the third of twenty portions of all.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from typing import Any
 
 import pytest
 
+from kshark.errors import UnreadableInput
 from kshark.output.manifest import read_manifest
 from tests.packets import Packet, pcap
 from tests.property.mangled import anything, dropped, packets_of
 from tests.shared import shared
-from tests.spark.test_captures import in_parts, unplaced, whole
-from tests.spark.test_export import rows_of
+from tests.spark.test_captures import OPTIONS, in_parts, told, unplaced
+from tests.spark.test_export import rows_of, written
+from tests.spark.without import Session
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SWEEP = os.environ.get("KSHARK_SWEEP", "1")
 SAMPLE = 16
@@ -50,11 +53,11 @@ def as_it_is(capture: Path, folder: Path, random: Random) -> list[Path]:
 
 
 def thinned(capture: Path, folder: Path, random: Random) -> list[Path]:
-    return [written(dropped(packets_of(capture), random), folder / f"thinned-{capture.stem}.pcap")]
+    return [filed(dropped(packets_of(capture), random), folder / f"thinned-{capture.stem}.pcap")]
 
 
 def damaged(capture: Path, folder: Path, random: Random) -> list[Path]:
-    return [written(anything(packets_of(capture), random), folder / f"damaged-{capture.stem}.pcap")]
+    return [filed(anything(packets_of(capture), random), folder / f"damaged-{capture.stem}.pcap")]
 
 
 def split(capture: Path, folder: Path, random: Random) -> list[Path]:
@@ -62,10 +65,10 @@ def split(capture: Path, folder: Path, random: Random) -> list[Path]:
     packets = packets_of(capture)
     cuts = [0, *sorted(random.sample(range(1, len(packets)), min(CUTS, len(packets) - 1))), len(packets)]
     parts = [[*part] for a, z in pairwise(cuts) for _, part in groupby(packets[a:z], attrgetter("link_type"))]
-    return [written(part, folder / f"{capture.stem}-{number:03}.pcap") for number, part in enumerate(parts)]
+    return [filed(part, folder / f"{capture.stem}-{number:03}.pcap") for number, part in enumerate(parts)]
 
 
-def written(packets: list[Packet], path: Path) -> Path:
+def filed(packets: list[Packet], path: Path) -> Path:
     path.write_bytes(pcap(packets, link_type=packets[0].link_type))
     return path
 
@@ -84,29 +87,64 @@ def as_one(captures: list[list[str]]) -> list[list[str]]:
     return [[file for files in captures for file in files]]
 
 
-@pytest.mark.parametrize("layout", [as_it_is, thinned, damaged, split])
-@pytest.mark.parametrize("together", [list, as_one], ids=["each", "as-one"])
-def test_parts_say_what_one_process_says(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
-    from spark_analysis.check import check
+layouts = pytest.mark.parametrize("layout", [as_it_is, thinned, damaged, split])
+togethers = pytest.mark.parametrize("together", [list, as_one], ids=["each", "as-one"])
+
+
+def by_one_process(captures: list[list[str]]) -> list[Any]:
+    """What is found in each."""
+    from spark_analysis.whole import whole
+
+    def found(files: list[str]) -> Any:
+        try:
+            return whole(files, OPTIONS, coverage=True)
+        except UnreadableInput as error:
+            return error
+
+    return told([found(files) for files in captures])
+
+
+def shared_out(session: Any, folder: Path, layout: Layout, together: Any) -> None:
+    """Findings and all that goes with them by so many buckets, all tables and again the findings by so many others."""
     from spark_analysis.plan import Sizes
-    from spark_analysis.tables import exported
 
-    captures = together(laid_out(layout, tmp_path))
-    expected = dict(zip(map(tuple, captures), whole(spark, captures), strict=True))
-    for buckets in Random(SWEEP).sample(range(2, 17), 2):
-        found = dict(zip(map(tuple, captures), in_parts(spark, captures, 64 << 10, buckets), strict=True))
-        if together is as_one:  # of files whose times overlap, and were shared out, nobody knows the frames
-            unplaced([*found.values(), *expected.values()])
-        assert {files: one for files, one in found.items() if one != expected[files]} == {}
+    captures = together(laid_out(layout, folder))
+    some, others = Random(f"{SWEEP} {layout.__name__} {together.__name__}").sample(range(2, 17), 2)
+    found, expected = in_parts(session, captures, 64 << 10, some), by_one_process(captures)
+    if together is as_one:  # of files whose times overlap, and were shared out, nobody knows the frames
+        unplaced([*found, *expected])
+    assert [files for files, one, other in zip(captures, found, expected, strict=True) if one != other] == []
 
-    rows = rows_of(captures, tmp_path / "one", {})
-    parts = rows_of(captures, tmp_path / "parts", {}, spark, Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=7))
+    sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=others)
+    rows, parts = rows_of(written(captures, folder / "one", {})), rows_of(written(captures, folder / "parts", {}, session, sizes))
     assert {name: (parts[name] - rows[name], rows[name] - parts[name]) for name in rows if parts[name] != rows[name]} == {}
     assert rows["exchanges"] != Counter()
 
-    # the tables alone say the same
-    names = [capture.name for capture in read_manifest(tmp_path / "parts").captures]
-    from_tables = check(exported(spark, tmp_path / "parts"), names, 3)
-    said = dict(zip(names, (one for one in expected.values() if not isinstance(one, str)), strict=True))
-    unplaced([*said.values(), *from_tables.values()])
-    assert {name: one.findings for name, one in from_tables.items() if one.findings != said[name].findings} == {}
+
+@layouts
+@togethers
+def test_parts_say_what_one_process_says(without: Session, tmp_path: Path, layout: Layout, together: Any) -> None:
+    shared_out(without, tmp_path, layout, together)
+
+
+@pytest.mark.spark
+@layouts
+@togethers
+def test_spark_says_what_one_process_says(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
+    shared_out(spark, tmp_path, layout, together)
+
+
+@pytest.mark.spark
+@layouts
+@togethers
+def test_tables_alone_say_the_same(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
+    from spark_analysis.check import check
+    from spark_analysis.tables import exported
+
+    captures = together(laid_out(layout, tmp_path))
+    folder = written(captures, tmp_path / "tables", {})
+    names = [capture.name for capture in read_manifest(folder).captures]
+    expected = dict(zip(names, unplaced(by_one_process(captures)), strict=True))
+    found = check(exported(spark, folder), names, 3)
+    unplaced([*found.values()])
+    assert {name: one.findings for name, one in found.items() if one.findings != expected[name].findings} == {}

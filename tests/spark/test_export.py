@@ -79,7 +79,10 @@ def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(spark: Any, capsys
     assert f"kshark-spark: {vanished}: no such file" in capsys.readouterr().err
     manifest = read_manifest(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == ["adv-acks.pcap"]
-    assert manifest.tables["exchanges"].rows == rows_of([[str(CAPTURES / "adv-acks.pcap")]], tmp_path / "alone", {})["exchanges"].total()
+    assert (
+        manifest.tables["exchanges"].rows
+        == rows_of(written([[str(CAPTURES / "adv-acks.pcap")]], tmp_path / "alone", {}))["exchanges"].total()
+    )
     assert faults_of(tmp_path / "tables") == [("vanished.pcap", "vanished", "hash", f"{vanished}: no such file or directory")]
     assert [path.name for path in (tmp_path / "tables").glob(".*")] == []
 
@@ -88,10 +91,8 @@ def faults_of(folder: Path) -> list[tuple[str, ...]]:
     return [tuple(row.values()) for row in parquet.read_table(folder / "faults").select(["capture", "code", "stage", "detail"]).to_pylist()]
 
 
-def rows_of(
-    captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None
-) -> dict[str, Counter[str]]:
-    """The rows of every table, as `kshark export` writes them, or Spark."""
+def written(captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None) -> Path:
+    """The folder, with the tables as `kshark export` writes them, or Spark."""
     records: Any = options.get("records", "headers")
     with Export(folder, options) as told:
         if spark is None:
@@ -104,6 +105,11 @@ def rows_of(
             told.commit([part.close()])
         else:
             export.run(spark, told, captures, Options(records=records, embedded=True), sizes)
+    return folder
+
+
+def rows_of(folder: Path) -> dict[str, Counter[str]]:
+    """The rows of every table."""
     tables = read_manifest(folder).tables
     return {
         name: Counter(str(row) for file in table.files for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist())
@@ -120,8 +126,8 @@ def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(spark: Any
     each = [[str(path)] for path in names]
     sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=3)
     for number, captures in enumerate((each, [[str(path) for path in names]])):
-        expected = rows_of(captures, tmp_path / f"one-{number}", options)
-        found = rows_of(captures, tmp_path / f"parts-{number}", options, spark, sizes)
+        expected = rows_of(written(captures, tmp_path / f"one-{number}", options))
+        found = rows_of(written(captures, tmp_path / f"parts-{number}", options, spark, sizes))
         assert {name: rows.total() for name, rows in found.items()} == {name: rows.total() for name, rows in expected.items()}
         for name, rows in expected.items():
             assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())

@@ -154,10 +154,13 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
 
 def _stored(now: Persisted, piece: Piece) -> Iterator[_Effect]:
     """What was stored of these records meanwhile."""
+    runs = [run for run in now.asked.runs if run.first <= piece.last and run.last >= piece.first and run.type in STORED_AS]
     for write, batch in now.persisting.writes:
-        for run in now.asked.runs:
+        if batch.first > piece.last or batch.last < piece.first:
+            continue
+        for run in runs:
             first, last = max(piece.first, batch.first, run.first), min(piece.last, batch.last, run.last)
-            if first <= last and run.type in STORED_AS:
+            if first <= last:
                 yield _Effect(write, batch.stage, run.type, first, last)
 
 

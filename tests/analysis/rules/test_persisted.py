@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, NOT_COORDINATOR, Sender
+from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, NOT_COORDINATOR, Sender, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, INVALID_RECORD_STATE, REJECT, RELEASE, RENEW, holding
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.persisted import acknowledges, orderly
@@ -191,6 +193,21 @@ def test_no_missing_packet_makes_it_otherwise() -> None:
     assert codes(talk) == []
     for number, _ in talk.packets():
         assert accused(talk.without_packets([number])) == [], number
+
+
+def test_hundreds_of_records_one_by_one_do_not_multiply() -> None:
+    """Handed out, acknowledged and stored apart: each was compared with each in all three."""
+    talk, many = Conversation(), range(500)
+    leads, a = leader(talk), holding(talk, *((at, at) for at in range(503)))
+    for epoch in (1, 2, 3):
+        acknowledges(a, leads, epoch, (499 + epoch, 499 + epoch, ACCEPT), (499 + epoch, 499 + epoch, ACCEPTED, 1))
+    asked = a.share_acknowledge(4, [(at, at, RELEASE if at % 2 else ACCEPT) for at in many])
+    for half in (many[:250], many[250:]):
+        leads.write(0, *((at, at, AVAILABLE if at % 2 else ACCEPTED, 1) for at in half)).accepted()
+    asked.answered()
+    begun = time.process_time()
+    assert codes(talk) == []
+    assert time.process_time() - begun < 3
 
 
 # -- refused, and stored
