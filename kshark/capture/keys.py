@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kshark.capture.files import open_file, size_of
 from kshark.errors import UsageError
-from kshark.tls import KeyLog, is_installed
+from kshark.tls import KeyLog
+from kshark.tls.protection import is_installed
 
 
 def key_log(path: str | Path) -> bytes:

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import current_thread, main_thread
-from typing import Any, Final
+from typing import Any
 
 from kshark.capture.files import is_pipe
 from kshark.capture.stop import Stop
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def ended_by_signals(files: Sequence[str]) -> Iterator[Stop | None]:
     """What the first Ctrl-C sets, or the first SIGTERM; a second one ends the program. None where no file is a pipe."""
-    if not any(map(is_pipe, files)) or current_thread() is not main_thread():
+    if any(map(is_pipe, files)):
+        with _ended_by_signals() as stop:
+            yield stop
+    else:
+        yield None
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[Stop | None]:
+    import signal  # 1 ms with the next, and files need neither
+    from threading import current_thread, main_thread
+
+    if current_thread() is not main_thread():
         yield None
         return
-    stop, before = Stop(), {number: signal.getsignal(number) for number in _SIGNALS}
+    numbers = signal.SIGINT, signal.SIGTERM
+    stop, before = Stop(), {number: signal.getsignal(number) for number in numbers}
 
     def restore() -> None:
-        for number in _SIGNALS:
+        for number in numbers:
             signal.signal(number, before[number])
 
     def end(number: int, frame: Any) -> None:
         restore()
         stop.set()
 
-    for number in _SIGNALS:
+    for number in numbers:
         signal.signal(number, end)
     try:
         yield stop

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dissectors.topics import NAMING_APIS
+from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, add_payload, count
 from kshark.cli.shown import add_filter, display_filter, fields, filtered, with_needs
@@ -17,10 +19,12 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.lines import MessageLines
 from kshark.output.sink import Sink
-from kshark.output.tree import Trees
 from kshark.pipeline import Options
+
+if TYPE_CHECKING:
+    from kshark.output.lines import MessageLines
+    from kshark.output.tree import Trees
 
 EXAMPLES = (
     "kshark read trace.pcap",
@@ -76,7 +80,7 @@ def options(args: Namespace) -> Options:
         read = Options(payload=args.payload, secrets=args.secrets, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
     else:
         read = Options(records=False, payload=args.payload, secrets=args.secrets, bodies=frozenset())
-        if args.fields and not args.quiet:
+        if not args.quiet and not _are_attributes(args.fields):
             needs = fields(args).needs(args.fields)
             read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))
     read = filtered(read, args)
@@ -124,12 +128,26 @@ def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> 
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
             from kshark.output.fields import fields_lines  # fields by name, which nothing else needs
 
-            text_of = fields_lines([fields(args).reader(name) for name in args.fields])
+            text_of = fields_lines(_readers(args))
             return lambda names: lambda messages: sink.text(text_of(messages))
         case _ if args.verbose:
+            from kshark.output.tree import Trees
+
             return lambda names: partial(_trees, sink, Trees(known, names))
         case _:
+            from kshark.output.lines import MessageLines
+
             return lambda names: partial(_lines, sink, lines or MessageLines(known, sink.width, names))
+
+
+def _are_attributes(names: Sequence[str]) -> bool:
+    return ATTRIBUTES.keys() >= {*names}
+
+
+def _readers(args: Namespace) -> list[Values]:
+    if _are_attributes(args.fields):
+        return [Attribute(ATTRIBUTES[name]) for name in args.fields]
+    return [fields(args).reader(name) for name in args.fields]
 
 
 def _trees(sink: Sink, trees: Trees, messages: Sequence[Message]) -> None:

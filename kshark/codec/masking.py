@@ -25,7 +25,7 @@ class Mask(NamedTuple):
     always: bool
     flag: str
     beside: str
-    told: Callable[[str], Any]
+    told: Callable[[Any], bool]
 
 
 @lru_cache(maxsize=1024)
@@ -35,9 +35,21 @@ def masks_of(layout: Layout, version: int) -> tuple[Mask, ...]:
 
 
 def _mask(names: Names, secret: Secret) -> Mask:
+    return Mask(names[:-1], names[-1], not secret.flag and not secret.name, secret.flag, secret.name, _told(secret))
+
+
+@lru_cache(maxsize=64)
+def _told(secret: Secret) -> Callable[[Any], bool]:
+    """Whether a name is one of a credential: brokers list the same few hundred again and again."""
     ends = "|".join(re.escape(end).replace(r"\.", "[._-]?") for end in secret.ends) or "(?!)"
-    told = re.compile(f"(?:{ends})$", re.IGNORECASE).search
-    return Mask(names[:-1], names[-1], not secret.flag and not secret.name, secret.flag, secret.name, told)
+    search = re.compile(f"(?:{ends})$", re.IGNORECASE).search
+    longest = max(map(len, secret.ends), default=0) + 1  # `$` lets a line feed follow
+
+    @lru_cache(maxsize=1024)
+    def ends_so(tail: str) -> bool:
+        return search(tail) is not None
+
+    return lambda name: ends_so(str(name)[-longest:])
 
 
 def mask(masks: Sequence[Mask], body: Any) -> bool:
@@ -57,12 +69,9 @@ def mask(masks: Sequence[Mask], body: Any) -> bool:
                     owners.append(below)
         for owner in owners:
             value = get(owner, name, None)
-            if not value or not isinstance(value, str | bytes):
-                continue
-            if not always and get(owner, flag, None) is not True and not told(str(get(owner, beside, None))):
-                continue
-            put(owner, name, masked(value))
-            found = True
+            if value and isinstance(value, str | bytes) and (always or get(owner, flag, None) is True or told(get(owner, beside, None))):
+                put(owner, name, masked(value))
+                found = True
     return found
 
 

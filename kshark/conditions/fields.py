@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
 from kshark.anomaly import CATALOGUE
+from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.codec import DECODED
 from kshark.codec.paths import Names, Path, paths, paths_of_versions, values
 from kshark.conditions.condition import ALWAYS, Condition
@@ -28,9 +28,6 @@ from kshark.records.fields import RECORDS
 from kshark.registry import Registry
 from kshark.schema import Api, Layout, struct
 
-#: Every occurrence of a field in a message, in wire order.
-Values = Callable[[Message], list[Any]]
-
 PREFIX: Final = "kafka."
 #: The one full path that means every depth.
 _ANY_DEPTH: Final = ("error_code",)
@@ -40,18 +37,6 @@ LISTED: Final = "kshark explain fields lists the common ones, kshark explain Sha
 
 _ANSWERS: Final = F("kind") == "response"
 _ASKS: Final = F("kind") == "request"
-
-
-class Attribute:
-    """Reads what is an attribute of the message."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._get = attrgetter(name)
-
-    def __call__(self, message: Message) -> list[Any]:
-        value = self._get(message)
-        return [] if value is UNSET else [value]
 
 
 class Common(NamedTuple):
@@ -65,7 +50,8 @@ class Common(NamedTuple):
     array: F | None = None
 
 
-def _attribute(about: str, name: str, type: Type) -> Common:
+def _attribute(about: str, field: str, type: Type) -> Common:
+    name = ATTRIBUTES[field]
     return Common(about, Attribute(name), type, ((ALWAYS, F(name)),))
 
 
@@ -92,7 +78,7 @@ _CODE: Final = named({code: code for code in CATALOGUE}, "kshark explain")
 _API: Final = named({}, "kshark explain ApiKey")
 
 COMMON: Final[dict[str, Common]] = {
-    "frame.number": _attribute("number of the packet with which the message was complete", "packet", NUMBER),
+    "frame.number": _attribute("number of the packet with which the message was complete", "frame.number", NUMBER),
     "frame.time_epoch": Common(
         "time of that packet, seconds since 1970",
         lambda m: [f"{m.time_ns // 1_000_000_000}.{m.time_ns % 1_000_000_000:09}"],
@@ -105,15 +91,15 @@ COMMON: Final[dict[str, Common]] = {
     "tcp.port": _of_ends("port of the sender, then of the receiver", port_of, NUMBER, "sender", "receiver"),
     "tcp.srcport": _of_ends("port of the sender", port_of, NUMBER, "sender"),
     "tcp.dstport": _of_ends("port of the receiver", port_of, NUMBER, "receiver"),
-    "kafka.flow": _attribute("number of the TCP connection, from 0", "flow", NUMBER),
-    "kafka.len": _attribute("bytes of the frame without its length prefix", "size", NUMBER),
+    "kafka.flow": _attribute("number of the TCP connection, from 0", "kafka.flow", NUMBER),
+    "kafka.len": _attribute("bytes of the frame without its length prefix", "kafka.len", NUMBER),
     "kafka.request": Common("true for a request", lambda m: [m.kind == "request"], TRUTH, ((ALWAYS, Whether(_ASKS)),)),
     "kafka.response": Common("true for a response", lambda m: [m.kind == "response"], TRUTH, ((ALWAYS, Whether(_ANSWERS)),)),
-    "kafka.api_key": _attribute("number of the API", "api_key", NUMBER),
-    "kafka.api": _attribute("name of the API", "api", _API),
-    "kafka.api_version": _attribute("version of the API", "version", NUMBER),
-    "kafka.correlation_id": _attribute("correlation id of the header", "correlation_id", NUMBER),
-    "kafka.client_id": _attribute("client id of the request's header", "client_id", TEXT),
+    "kafka.api_key": _attribute("number of the API", "kafka.api_key", NUMBER),
+    "kafka.api": _attribute("name of the API", "kafka.api", _API),
+    "kafka.api_version": _attribute("version of the API", "kafka.api_version", NUMBER),
+    "kafka.correlation_id": _attribute("correlation id of the header", "kafka.correlation_id", NUMBER),
+    "kafka.client_id": _attribute("client id of the request's header", "kafka.client_id", TEXT),
     "kafka.latency_ms": Common(
         "milliseconds from the request's last byte to the response's first",
         lambda m: [m.latency_ns / 1e6] if isinstance(m.latency_ns, int) else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
@@ -11,12 +12,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from kshark.api_keys import API_VERSIONS
 from kshark.exchange.decoding import Decoder, Decoders
+from kshark.exchange.offer import is_offered
 from kshark.exchange.owner import Owner
-from kshark.model import Flow, Message
+from kshark.model import Closed, Flow, Message
 
 #: Of a request that waits, what its answer needs.
 _what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+#: How long clients wait for an answer, unless configured (request.timeout.ms).
+_REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 _ID_OF: Final = attrgetter("correlation_id")
 
 
@@ -83,6 +88,22 @@ class Connection:
             return next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
         place = bisect_left(waiting, correlation_id, key=_ID_OF)
         return place if place < len(waiting) and waiting[place].correlation_id == correlation_id else None
+
+    def may_be_older(self, correlation_id: int) -> bool:
+        """Whether a request may have been sent before the first that is here: clients count their requests up."""
+        begun = self.flow.begun[self.flow.client_side or 0]
+        return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
+
+    def without_answer(self, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
+        """What is odd about a request that was open when the connection was closed: codes, and what they add to its name."""
+        yield "REQUEST_UNANSWERED", ""
+        if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
+            yield "REQUEST_TIMEOUT_CLOSE", ""
+        key, version = request.decoder.key, request.decoder.version
+        if self.offered and not is_offered(self.offered, key, version):
+            yield "VERSION_NOT_ADVERTISED", f", version {version}"
+        if self.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
+            yield "SASL_SEQUENCE", ""
 
     @property
     def state(self) -> FlowState:

@@ -19,6 +19,7 @@ from kshark import limits
 from kshark.api_keys import SHARE_FETCH
 from kshark.codec import Reader, compile_reader, interpret
 from kshark.codec.masking import Masking, masks_of
+from kshark.exchange.owner import Owner, owner_names, owner_reader
 from kshark.model import OWNER
 from kshark.records import RecordsReader
 from kshark.registry import Registry
@@ -71,8 +72,11 @@ class Decoder:
     #: The error code of an answer in another layout: the version was refused.
     fell_back: int | None = None
     sasl: Sasl | None = None
-    #: Which of the group and the member the request names, where it is read: its answer is theirs.
+    #: Which of the group and the member the request names, where it is read, and reads them of it: its answer is theirs.
     owner: tuple[str, ...] = ()
+    whose: Callable[[Any], Owner] | None = None
+    #: An answer may name them itself.
+    names_owner: bool = False
     #: The consumer did not ask for this API's requests: what the stages read of them for themselves is not shown in the message.
     unasked: bool = False
 
@@ -116,6 +120,7 @@ class Decoders(dict[int, Decoder]):
         known = api.versions.nearest(version)
         then_raw, early_access = version in api.then_raw, version in api.early_access
         wanted = self._bodies is None or key in self._bodies or api.sasl is not None  # the stages look into the answer themselves
+        owner = owner_names(api.request.root, known) if wanted else ()
         return Decoder(
             key,
             version,
@@ -133,7 +138,9 @@ class Decoders(dict[int, Decoder]):
             early_access,
             None if api.fallback is None else api.fallback[0],
             api.sasl,
-            tuple(field.name for field in api.request.root.in_wire_order(known) if field.name in OWNER) if wanted else (),
+            owner,
+            owner_reader(owner),
+            any(field.name in OWNER for field in api.response.root.fields),
             not wanted,
         )
 

@@ -14,6 +14,22 @@ _FETCH_OF_4_0: Final = 4
 _PRODUCE_OF_4_0: Final = 3
 
 
+class Offers:
+    """What the answers of one capture offer: most are the same one, which the decoder reads once (kshark.schema.Api.repeated)."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, bytes] = None, b""
+
+    def __reduce__(self) -> tuple[type[Offers], tuple[()]]:
+        return Offers, ()  # what is remembered spares work, and is no state
+
+    def of(self, body: Any) -> bytes:
+        """offer_of."""
+        if self._last[0] is not body:
+            self._last = body, offer_of(body)
+        return self._last[1]
+
+
 def offer_of(body: Any) -> bytes:
     """The answer's ranges; nothing where it lists none: every broker takes ApiVersions."""
     ranges = getattr(body, "api_keys", UNSET)

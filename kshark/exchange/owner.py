@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
-from kshark.model import Message
+from msgspec import UNSET
+
+from kshark.model import OWNER, Message
+from kshark.schema import Field
 
 #: The group and the member that a request names; None, or UNSET, for what it does not.
 Owner = tuple[Any, Any]
+
+
+def owner_names(body: Field, version: int) -> tuple[str, ...]:
+    """Which of the group and the member such a body names."""
+    names = {field.name for field in body.in_wire_order(version) if field.type == "string"}
+    return tuple(name for name in OWNER if name in names)
+
+
+def owner_reader(names: tuple[str, ...]) -> Callable[[Any], Owner] | None:
+    """`owner_of` for the codec's bodies that name these and were read whole; None for those that name nobody."""
+    match names:
+        case ("group_id",):
+            return lambda body: (body.group_id, UNSET)
+        case ("member_id",):
+            return lambda body: (UNSET, body.member_id)
+        case _:
+            return attrgetter(*names) if names else None
 
 
 def owner_of(body: Any) -> Owner:

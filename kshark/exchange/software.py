@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _TAKEN: Final = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
@@ -10,6 +11,7 @@ _TAKEN: Final = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 _SHOWN: Final = 40
 
 
+@lru_cache(maxsize=64)
 def misnamed(name: str, version: str) -> str:
     """Which of both brokers do not take, and how it is written; nothing where they take both."""
     wrong = {what: text for what, text in (("name", name), ("version", version)) if not _TAKEN.fullmatch(text)}

@@ -14,10 +14,9 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.api_keys import API_VERSIONS
 from kshark.exchange.connection import Connection, FlowState, Open, resumed
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
-from kshark.exchange.offer import is_offered, offer_of
+from kshark.exchange.offer import Offers
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Weird
@@ -31,8 +30,6 @@ _CORRELATION: Final = Struct(">i").unpack_from
 #: So many correlation ids of one-way requests are remembered per connection.
 _ONE_WAY: Final = 64
 
-#: How long clients wait for an answer, unless configured (request.timeout.ms).
-_REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 _ILLEGAL_SASL_STATE: Final = 34
 
 #: Numbers of the first and the last packet of a frame that took several.
@@ -50,6 +47,7 @@ class ExchangeStage:
         self._decoders = decoders
         self._records = records
         self._connections: dict[int, Connection] = {}
+        self._offers = Offers()
         self._page: list[Event] = []
 
     def feed(self, item: Event) -> Iterator[list[Event]]:
@@ -137,7 +135,8 @@ class ExchangeStage:
         if end - start < 8:
             return self._without_header(connection, "request", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
         client_id: str | UnsetType | None
-        codes, detail = None, ""
+        codes: list[str] | UnsetType = UNSET
+        detail: str | UnsetType = UNSET
         try:
             key_and_version, correlation_id, length = _REQUEST(buffer, start)
             decoder = self._decoders[key_and_version]
@@ -155,12 +154,13 @@ class ExchangeStage:
         if stop != end or not decoder.request_header:
             key_and_version, correlation_id = _SHORT_REQUEST(buffer, start)
             decoder = self._decoders[key_and_version]
-            client_id, (body, codes, detail) = read_request(decoder, buffer, start, end)
+            client_id, exact = read_request(decoder, buffer, start, end)
+            body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
         if decoder.weird:
             codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key, decoder.name,
-            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes or UNSET, detail or UNSET,
+            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes, detail,
         )  # fmt: skip
         self._page.append(message)
         if self._records.unclaimed:
@@ -173,7 +173,11 @@ class ExchangeStage:
         else:
             connection.answers_lost = False
             connection.highest = correlation_id
-        waiting.append(Open(message, decoder, correlation_id, owner_of(body) if decoder.owner else None))
+        whose = decoder.whose
+        if whose is None:
+            waiting.append(Open(message, decoder, correlation_id))
+        else:
+            waiting.append(Open(message, decoder, correlation_id, whose(body) if stop == end else owner_of(body)))
         return message
 
     def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
@@ -182,7 +186,8 @@ class ExchangeStage:
         if decoder.unasked:
             message.body = UNSET
         if decoder.software is not None and body is not None:
-            name, version = (getattr(body, attribute, UNSET) for attribute in decoder.software)
+            named, counted = decoder.software
+            name, version = getattr(body, named, UNSET), getattr(body, counted, UNSET)
             if isinstance(name, str) and isinstance(version, str):
                 connection.flow.software_name, connection.flow.software_version = name, version
                 if message.weird is UNSET and (wrong := misnamed(name, version)):
@@ -241,7 +246,8 @@ class ExchangeStage:
                 return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
             request = found
         asked, decoder = request.message, request.decoder
-        codes, detail = None, ""
+        codes: list[str] | UnsetType = UNSET
+        detail: str | UnsetType = UNSET
         try:
             at = start + 4
             if decoder.response_header:
@@ -250,22 +256,27 @@ class ExchangeStage:
         except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
             stop = -1
         if stop != end:
-            body, codes, detail = read_response(decoder, buffer, start, end)
+            exact = read_response(decoder, buffer, start, end)
+            body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
         if decoder.weird:
             codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key, asked.api, asked.version,
-            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes or UNSET, detail or UNSET,
+            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes, detail,
         )  # fmt: skip
-        if request.owner is not None:
-            belongs(message, request.owner)
+        owner = request.owner
+        if owner is not None:
+            if decoder.names_owner or None in owner:
+                belongs(message, owner)
+            else:
+                message.group_id, message.member_id = owner
         self._page.append(message)
         if overtaken is not None:
             _mark(message, "RESPONSE_OUT_OF_ORDER", _named(overtaken))
         if self._records.unclaimed:
             self._records.claim(message)
         if decoder.telling:
-            _learn(decoder, connection, message)
+            _learn(decoder, connection, message, self._offers)
         self._page.append(Exchange(asked, message, "answered", connection.flow, last))
         return message
 
@@ -289,7 +300,7 @@ class ExchangeStage:
         codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
         if correlation_id in connection.one_way:
             codes = ["ACKS0_ANSWERED"]
-        elif _may_be_older(connection, correlation_id):
+        elif connection.may_be_older(correlation_id):
             codes = UNSET
         message = self._without_header(connection, "response", codes, size, packets, last, last_ns)
         message.correlation_id = correlation_id
@@ -341,7 +352,7 @@ class ExchangeStage:
         if connection is not None:
             for request in connection.open:
                 if closed.how not in ("capture", "forgotten") and not connection.answers_lost:
-                    for code, more in _without_answer(connection, request, closed):
+                    for code, more in connection.without_answer(request, closed):
                         self._tell(code, closed.flow, request.message, closed.packet, closed.time_ns, more)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
@@ -360,25 +371,7 @@ def _named(asked: Message) -> str:
     return f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
 
 
-def _may_be_older(connection: Connection, correlation_id: int) -> bool:
-    """Whether the request may have been sent before the first that is here: clients count their requests up."""
-    begun = connection.flow.begun[connection.flow.client_side or 0]
-    return not begun and (not connection.open or correlation_id < connection.open[0].correlation_id)
-
-
-def _without_answer(connection: Connection, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
-    """What is odd about a request that was open when its connection was closed: codes, and what they add to its name."""
-    yield "REQUEST_UNANSWERED", ""
-    if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
-        yield "REQUEST_TIMEOUT_CLOSE", ""
-    key, version = request.decoder.key, request.decoder.version
-    if connection.offered and not is_offered(connection.offered, key, version):
-        yield "VERSION_NOT_ADVERTISED", f", version {version}"
-    if connection.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
-        yield "SASL_SEQUENCE", ""
-
-
-def _learn(decoder: Decoder, connection: Connection, answer: Message) -> None:
+def _learn(decoder: Decoder, connection: Connection, answer: Message, offers: Offers) -> None:
     """What an answer tells of its connection."""
     error = getattr(answer.body, "error_code", None)
     if decoder.then_raw and error == 0:
@@ -392,4 +385,4 @@ def _learn(decoder: Decoder, connection: Connection, answer: Message) -> None:
     if error == decoder.fell_back:
         _mark(answer, "APIVERSIONS_FALLBACK", f"version {decoder.version} was asked for")
     elif error == 0 and answer.weird is UNSET:
-        connection.offered = offer_of(answer.body)
+        connection.offered = offers.of(answer.body)

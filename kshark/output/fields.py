@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UnsetType
 
-from kshark.conditions.fields import Attribute, Values
+from kshark.attributes import Attribute, Values
 from kshark.model import Message
 from kshark.output.jsonlines import escaped
 from kshark.output.units import safe

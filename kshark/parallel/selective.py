@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kshark.exchange.decoding import Body, Decoder, Decoders, Read, beginning
+from kshark.exchange.owner import owner_of
 from kshark.model import Message
 from kshark.names import has_pairs
 from kshark.places import Log, Place, Whole, structures
@@ -59,11 +60,12 @@ class SelectiveDecoders(Decoders):
             return decoder
         asked = _asked_by_answers(self._registry.places(key, "response")) if self._names else ()
         if asked:
-            decoder.request = _only((*asked, *decoder.owner), decoder.request)
+            _keep_only((*asked, *decoder.owner), decoder)
         elif decoder.one_way is None and not self._is_read(key, "request"):
             if decoder.owner:
                 head = beginning(api, api.versions.nearest(version), decoder.owner)
-                decoder.request = _only(decoder.owner, Body(head, decoder.request.exactly))
+                decoder.request = Body(head, decoder.request.exactly)
+                _keep_only(decoder.owner, decoder)
             else:
                 decoder.request = _passed_over(decoder.request)
         if not decoder.telling and not self._is_read(key, "response"):
@@ -115,8 +117,9 @@ def _asked_by_answers(places: Iterable[Place]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _only(names: tuple[str, ...], body: Body) -> Body:
-    """Reads a body and keeps these fields of it."""
+def _keep_only(names: tuple[str, ...], decoder: Decoder) -> None:
+    """Of requests only these fields are kept."""
+    body = decoder.request
 
     def kept(value: Any) -> Any:
         return {name: getattr(value, name) for name in names if getattr(value, name, UNSET) is not UNSET}
@@ -129,7 +132,8 @@ def _only(names: tuple[str, ...], body: Body) -> Body:
         reading = body.exactly(buffer, at, end)
         return reading._replace(body=kept(reading.body))
 
-    return Body(read, exactly)
+    decoder.request = Body(read, exactly)
+    decoder.whose = owner_of if decoder.owner else None
 
 
 def _is_whole(place: Place) -> bool:

@@ -17,12 +17,12 @@ from kshark.reassembly.connections import Connection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
-from kshark.reassembly.measuring import Measuring
 from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Hole, Item, Run, Runs
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
+    from kshark.reassembly.measuring import Measuring
 
 _ALL = SYN | FIN | RST | ACK
 
@@ -35,7 +35,11 @@ class Reassembly:
 
     def __init__(self, *, exact: bool = False, measuring: bool = False) -> None:
         self._all_exact = exact
-        self._measuring = Measuring() if measuring else None
+        self._measuring: Measuring | None = None
+        if measuring:
+            from kshark.reassembly.measuring import Measuring  # only for whoever asks
+
+            self._measuring = Measuring()
         self._connections: dict[int, Connection] = {}
         self._flows = 0
         self._clock_ns = 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, Span
 from kshark.records.loop import NO_HEADERS
-from kshark.records.rows import LOST, HeaderRows, Int64s, Rows
+from kshark.records.rows import LOST, Bools, HeaderRows, Int64s, Rows
 from kshark.records.slices import slices
 from kshark.records.walk import record_ends
 
@@ -77,7 +77,7 @@ class Columns:
         whole &= deltas[after - 1] <= _column(batch.last_offset_delta for batch in batches)
         for batch, low, high in zip(batches, first.tolist(), after.tolist(), strict=True):
             batch.records = records[low:high]
-        return budgets.spend(whole.tolist())
+        return budgets.spend(whole)
 
     def _records(self, buffer: bytes, rows: Rows, offset: Int64s, timestamp: Int64s) -> Iterable[AnyRecord]:
         return map(
@@ -123,12 +123,11 @@ class _Budgets:
             asked[id(span.budget)] = asked.get(id(span.budget), 0) + count
         return all(asked[id(span.budget)] < span.budget.records for span in self._spans)
 
-    def spend(self, good: Sequence[bool]) -> list[Span]:
+    def spend(self, good: Bools) -> list[Span]:
         """Takes what the good spans ask; returns the others."""
-        for span, count, kept in zip(self._spans, self._asked.tolist(), good, strict=True):
-            if kept:
-                span.budget.records -= count
-        return [span for span, kept in zip(self._spans, good, strict=True) if not kept]
+        for span, count in zip(self._spans, np.where(good, self._asked, 0).tolist(), strict=True):
+            span.budget.records -= count
+        return [self._spans[at] for at in np.flatnonzero(~good).tolist()]
 
 
 class _Names(dict[bytes, str]):

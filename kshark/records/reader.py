@@ -229,7 +229,9 @@ class RecordsReader:
             header = _HEADER(buffer, position)
             stop: int = position + LOG_OVERHEAD + header[1]
             if header[3] == 2 and position + HEADER_BYTES <= stop <= end:
-                crc_ok = self._checked(view, position, stop, header)
+                crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
+                if not crc_ok or header[12] != header[6] + 1 or header[5] & CODEC_BITS >= CODEC_COUNT:
+                    self._doubt(header, crc_ok)
                 if self._opened != "checked":
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 elif spans is not None:
@@ -275,12 +277,11 @@ class RecordsReader:
             batches.append(batch)
         return position + size
 
-    def _checked(self, view: memoryview, position: int, stop: int, header: tuple[int, ...]) -> bool:
-        """Tells what is wrong with a batch as far as its header shows it; whether its checksum is right.
+    def _doubt(self, header: tuple[int, ...], crc_ok: bool) -> None:
+        """Tells what is wrong with a batch as far as its header shows it.
 
         A producer gives an offset to each record (Kafka: LogValidator.validateBatch); of what is stored, compaction may have left some.
         """
-        crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
         codec = header[5] & CODEC_BITS
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {header[0]}")
@@ -289,7 +290,6 @@ class RecordsReader:
         if header[12] != header[6] + 1 and not self._if_produced:
             text = f"batch at offset {header[0]}: {header[12]} records announced, offsets for {header[6] + 1}"
             self._if_produced.append(Fault("BATCH_COUNT_MISMATCH", text))
-        return crc_ok
 
     def _batch(self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool) -> Batch:
         batch = batch_of(header, stop - position, crc_ok)

@@ -12,14 +12,15 @@ from dataclasses import replace
 from typing import Final
 
 from kshark import limits
-from kshark.model import Closed, Flow, Gap, Side, Tls, Weird
+from kshark.model import Closed, Flow, Gap, Side, Tls
 from kshark.reassembly import Item, Run
-from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO, TLS_12, TLS_13, ClientHello, ServerHello, client_hello, server_hello
+from kshark.tls.hello import TLS_12, TLS_13, ClientHello, ServerHello, client_hello, server_hello
 from kshark.tls.keylog import APPLICATION, EARLY, HANDSHAKE, MASTER_SECRET, KeyLog
 from kshark.tls.protection import Tls13, is_installed, tls12
 from kshark.tls.records import APPLICATION_DATA, CHANGE_CIPHER_SPEC, NotTls, Record, Records
-from kshark.tls.records import HANDSHAKE as HANDSHAKE_RECORD
 from kshark.tls.schedule import key_block
+from kshark.tls.signs import CLIENT_HELLO, SERVER_HELLO, unread
+from kshark.tls.signs import HANDSHAKE as HANDSHAKE_RECORD
 from kshark.tls.suites import SUITES_12, SUITES_13
 
 _NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", TLS_12: "TLS 1.2", TLS_13: "TLS 1.3"}
@@ -345,14 +346,3 @@ class Connection:
 
     def _why_waiting(self) -> str:
         return NOT_SEEN if self._server_hello is None else NO_KEYS
-
-
-def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
-    """So many bytes of a connection were not decrypted; connections with one server, for one reason, are told in the same words."""
-    told = flow.tls
-    if told is None:
-        text = f"its beginning is not in the capture: {flow.ends.first} - {flow.ends.second}"
-    else:
-        name = f" ({told.server_name})" if told.server_name else ""
-        text = f"{told.why}: {flow.ends[1 - told.client]}{name}" + (f", {told.version}" if told.version else "")
-    return Weird("TLS_UNREAD", "tls", packet, time_ns, text, flow.id, None, flow.first_packet, size)

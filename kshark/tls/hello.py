@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-CLIENT_HELLO: Final = 1
-SERVER_HELLO: Final = 2
 TLS_12: Final = 0x0303
 TLS_13: Final = 0x0304
 #: A ServerHello with this random asks for another ClientHello (HelloRetryRequest).

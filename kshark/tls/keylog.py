@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from kshark import limits
@@ -17,9 +18,7 @@ EARLY: Final = "CLIENT_EARLY_TRAFFIC_SECRET"
 #: Of the client and of the server.
 HANDSHAKE: Final = ("CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET")
 APPLICATION: Final = ("CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0")
-
-_LABELS: Final = b"|".join(label.encode() for label in (MASTER_SECRET, EARLY, *HANDSHAKE, *APPLICATION))
-_LINES: Final = re.compile(rb"^(%b) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2}){32,64})[ \t\r]*$" % _LABELS, re.MULTILINE)
+_LABELS: Final = (MASTER_SECRET, EARLY, *HANDSHAKE, *APPLICATION)
 
 
 class KeyLog:
@@ -31,7 +30,7 @@ class KeyLog:
 
     def add(self, text: bytes) -> None:
         """Takes the secrets of some whole lines; all other lines say nothing about connections."""
-        for label, random, secret in _LINES.findall(text):
+        for label, random, secret in _lines().findall(text) if text else ():
             client_random = bytes.fromhex(random.decode())
             if client_random not in self._secrets and len(self._secrets) >= limits.TLS_KEYS:
                 del self._secrets[next(iter(self._secrets))]
@@ -44,3 +43,9 @@ class KeyLog:
     def __len__(self) -> int:
         """How many connections it has secrets of."""
         return len(self._secrets)
+
+
+@cache
+def _lines() -> re.Pattern[bytes]:
+    labels = b"|".join(label.encode() for label in _LABELS)
+    return re.compile(rb"^(%b) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2}){32,64})[ \t\r]*$" % labels, re.MULTILINE)

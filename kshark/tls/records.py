@@ -17,7 +17,6 @@ from kshark.model import Side
 from kshark.tls.protection import Opened, Protection
 
 CHANGE_CIPHER_SPEC: Final = 20
-HANDSHAKE: Final = 22
 APPLICATION_DATA: Final = 23
 
 HEADER: Final = 5

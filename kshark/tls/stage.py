@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain, count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
 from kshark.reassembly import Hole, Item, Run, Runs
-from kshark.tls.connection import Connection
-from kshark.tls.hello import CLIENT_HELLO, SERVER_HELLO
 from kshark.tls.keylog import KeyLog
-from kshark.tls.records import HANDSHAKE
+from kshark.tls.signs import CLIENT_HELLO, HANDSHAKE, SERVER_HELLO
+
+if TYPE_CHECKING:
+    from kshark.tls.connection import Connection
 
 #: What happens on one connection, after its beginning.
 Happening = Run | Gap | HalfClosed | Closed
@@ -86,6 +87,8 @@ class TlsStage:
         elif client is None or (hole is not None and hole.packet <= packet):
             self._undecided[number] = happened
         else:
+            from kshark.tls.connection import Connection  # 6 ms, which captures without TLS do not take
+
             self._connections[number] = Connection(happened[0].flow, client, self.keys)
             self._take(number, happened, out)
 
