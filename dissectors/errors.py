@@ -164,7 +164,7 @@ REMEDY: Final[dict[E, str]] = {
     E.COORDINATOR_LOAD_IN_PROGRESS: "wait, then send the same request again",
     E.COORDINATOR_NOT_AVAILABLE: "wait, then ask FindCoordinator again",
     E.NOT_COORDINATOR: "ask FindCoordinator, and send the request to the broker that it names",
-    E.UNSUPPORTED_VERSION: "nothing until share groups are switched on: kafka-features.sh upgrade --feature share.version=1",
+    E.UNSUPPORTED_VERSION: "ask ApiVersions; where share groups are off the cluster has to switch them on (feature share.version 1)",
     E.INVALID_REQUEST: "mend the request: sent again as it is, it is refused again",
     E.GROUP_MAX_SIZE_REACHED: "wait until another member has left, or raise group.share.max.size",
     E.UNKNOWN_TOPIC_ID: "ask for metadata: the topic was deleted or made anew; forget the old id",
