@@ -222,7 +222,8 @@ def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
     """How many rules looked at how many exchanges, or why none did; and whether one did."""
     exchanges = counted(observed.exchanges, "exchange")
     if observed.judged:
-        return [(f"{counted(len(rules), 'rule')} looked at {number(observed.judged)} of {exchanges}", DIM)], True
+        what = f"{counted(len(rules), 'rule')} looked at" if rules else "what was selected was looked for in"
+        return [(f"{what} {number(observed.judged)} of {exchanges}", DIM)], True
     if not observed.exchanges:
         return [("nothing was judged: ", WARN), ("there is no exchange of Kafka", PLAIN)], False
     what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")

@@ -163,6 +163,10 @@ def test_what_was_not_judged_is_no_good_news() -> None:
     assert verdict[0] == ("0 violations", GOOD)
 
 
+def test_codes_without_a_number_are_no_rules() -> None:
+    assert closing(Tally(), Observed(exchanges=7, judged=2))[1] == "what was selected was looked for in 2 of 7 exchanges"
+
+
 def test_bytes_are_judged_whatever_they_are_of() -> None:
     judged = "only bytes were judged: none of 7 exchanges is of an API that other rules are about"
     assert closing(Tally(), Observed(exchanges=7), 5, 18)[1] == judged
