@@ -23,10 +23,11 @@ def _registry() -> Registry:
     return Registry()
 
 
-def decode(key: int, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None) -> dict[str, Any]:
+def decode(key: int | str, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None) -> dict[str, Any]:
     """The body of a message without header, as a dict of plain values: bytes stay bytes, records too, a uuid is its text.
 
-    Raises DecodeError where the body does not fit the layout to its last byte, UsageError for an API or version that nobody knows.
+    `key` is the API's number or its name, as in ShareFetch. Raises DecodeError where the body does not fit the layout to its last byte,
+    UsageError for an API or version that nobody knows.
     """
     api = _api(key, version, registry)
     data = bytes(data)
@@ -35,7 +36,7 @@ def decode(key: int, version: int, kind: Direction, data: bytes, *, registry: Re
     return body
 
 
-def encode(key: int, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None) -> bytes:
+def encode(key: int | str, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None) -> bytes:
     """The bytes of a body; takes what `decode` returns. Fields left out take their default.
 
     Raises EncodeError where a value does not fit, UsageError for an API or version that nobody knows.
@@ -66,11 +67,15 @@ def _reader(layout: Layout, version: int) -> Reader:
     return compile_reader(layout, version)
 
 
-def _api(key: int, version: int, registry: Registry | None) -> Api:
-    api = (registry or _registry()).api(key)
+def _api(key: int | str, version: int, registry: Registry | None) -> Api:
+    known = registry or _registry()
+    number = known.find(key) if isinstance(key, str) else key
+    if number is None:
+        raise UsageError(f'no API "{key}" (names and keys are Kafka\'s)')
+    api = known.api(number)
     if api is None:
-        name = (registry or _registry()).name(key)
-        raise UsageError(f"no dissector for {name} (API {key})" if name else f"no API {key} in any Kafka release")
+        name = known.name(number)
+        raise UsageError(f"no dissector for {name} (API {number})" if name else f"no API {key} in any Kafka release")
     if version not in api.versions:
         raise UsageError(f"{api.name} has versions {api.versions}, not {version}")
     return api

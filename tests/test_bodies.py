@@ -17,6 +17,14 @@ def test_there_and_back() -> None:
     assert kshark.decode(76, 1, "request", memoryview(data)) == HEARTBEAT  # type: ignore[arg-type]
 
 
+def test_an_api_may_be_named() -> None:
+    data = kshark.encode("ShareGroupHeartbeat", 1, "request", HEARTBEAT)
+    assert data == kshark.encode(76, 1, "request", HEARTBEAT)
+    assert kshark.decode("ShareGroupHeartbeat", 1, "request", data) == HEARTBEAT
+    with pytest.raises(kshark.UsageError, match='no API "ShareHeartbeat"'):
+        kshark.decode("ShareHeartbeat", 1, "request", data)
+
+
 def test_what_was_decoded_of_bytes_is_passed_over() -> None:
     body = {"group_id": "g", "protocols": [{"name": "range", "metadata": b"\0\1"}]}
     data = kshark.encode(11, 9, "request", body)

@@ -22,6 +22,14 @@ from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
 
 _SENDER: Final[dict[str, Blame]] = {"request": "client", "response": "broker"}
+#: Why bytes are missing, by the gap's reason.
+_WHY: Final = {
+    "missing": "",
+    "snapped": " (cut off by the snap length)",
+    "buffer_full": " (given up: too much came behind them)",
+    "at_close": " (up to the end)",
+    "undecrypted": " (not decrypted)",
+}
 
 
 class Oddities:
@@ -113,7 +121,7 @@ def _incomplete(rule: Rule, connection: Connection, gap: Gap) -> Verdict:
     by = "client" if flow.ends[gap.side] == flow.client else "broker"
     size = "bytes" if gap.size < 0 else f"{gap.size} bytes"
     more = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
-    text = f"{size} from the {by} are missing between packets {gap.first_packet} and {gap.last_packet} ({gap.reason}){more}"
+    text = f"{size} from the {by} are missing between packets {gap.first_packet} and {gap.last_packet}{_WHY[gap.reason]}{more}"
     call = _sighting(connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap"))
     return Verdict(rule, Argument(text, (call,), EXCHANGE), Judgement("note"))
 
@@ -123,7 +131,7 @@ def _detail(rule: Rule, message: Message) -> str:
     if message.detail is UNSET:
         return "too short for a header" if message.correlation_id is UNSET else ""
     parts = (part for part in message.detail.split("; ") if part.startswith(rule.weird))
-    return "; ".join(part.removeprefix(rule.code).lstrip(": ") for part in parts)
+    return "; ".join(part.removeprefix(rule.code).lstrip(": ").removesuffix(", field (none)") for part in parts)
 
 
 def _alone(message: Message, connection: Connection) -> Sighting:

@@ -96,7 +96,7 @@ def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
 
 
 def _folder(args: Namespace) -> str:
-    if args.folder is None:
+    if not args.folder:
         raise UsageError("no folder given for the tables; name one with -o DIR")
     return str(local_folder(args.folder))
 

@@ -15,8 +15,10 @@ from kshark.errors import UsageError
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "read"?`, or an empty text when nothing comes close."""
-    found = get_close_matches(word, list(known), 1)
+    """`; did you mean "read"?`, or an empty text when nothing comes close; a word that was begun is the shortest that begins so."""
+    known = list(known)
+    begun = sorted((one for one in known if len(word) > 2 and one.startswith(word)), key=len)
+    found = begun or get_close_matches(word, known, 1, 0.75)
     return f'; did you mean "{found[0]}"?' if found else ""
 
 

@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
 
 def usable(args: Namespace) -> Path:
     """The folder that is asked for. Raises UsageError, before anything is read, where a report cannot be made as it is asked for."""
-    if args.folder is None:
+    if not args.folder:
         raise UsageError("no folder given for the report; name one with -o DIR")
     selection(args)
     import_module("kshark.report.page")  # its packages are asked for, too

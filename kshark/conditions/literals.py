@@ -55,7 +55,8 @@ class Type(NamedTuple):
 
     def _misfit(self, literal: Literal, field: str) -> FilterError:
         names = [str(value) if self.name == "a name" else name for name, value in self.names.items()]
-        close = get_close_matches(literal.text.upper(), [name.upper() for name in names], 1)
+        text, known = literal.text.upper(), [name.upper() for name in names]
+        close = sorted([name for name in known if name.startswith(text)], key=len)[:1] or get_close_matches(text, known, 1)
         hint = next((f'; did you mean "{name}"?' for name in names if [name.upper()] == close), "")
         step = f"{self.listed} lists the names" if self.listed else f"{field} has {self.name}"
         return FilterError(f'"{literal.text}" is no value of {field}{hint}', literal.at, step)

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from dissectors.enums import ApiKey, ErrorCode
-from dissectors.errors import REMEDY, RETRIABLE, SHARE_GROUPS
+from dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.causes import CAUSES
@@ -166,6 +166,7 @@ def error_lines(error: ErrorCode) -> Iterator[Line]:
         return
     again = ("retriable", GOOD) if error in RETRIABLE else ("not retriable", WARN)
     yield [(f"{error.value} {error.name}", CODE), ("  ", PLAIN), again]
+    yield from _wrapped(MEANING[error])
     sent = SHARE_GROUPS.get(error, ())
     for (api, level), causes in groupby(sent, key=lambda each: (each.api, each.level)):
         yield []

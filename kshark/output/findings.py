@@ -163,7 +163,7 @@ class Tally:
         violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
         if violations + unknown + self.verdicts["note"] > 1:
             yield from folded([(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width)
-        style = ERROR if violations else WARN if unknown else GOOD
+        style = ERROR if violations else WARN if unknown else GOOD if observed.judged else PLAIN
         because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
         line = [
             (counted(violations, "violation"), style),
@@ -196,14 +196,15 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
         took = duration(observed.until_ns - observed.since_ns)
         since, until = moment(observed.since_ns), moment(observed.until_ns)
         line += f" · {since} to {until.removeprefix(since[:11])} UTC ({took})"
-    unread = [(observed.tls_connections, "TLS connection", " not read"), (observed.duplicates, "packet", " captured twice")]
-    line += "".join(f" · {counted(count, noun)}{what}" for count, noun, what in unread if count)
+    tls = f" · {counted(observed.tls_connections, 'TLS connection')} not read" if observed.tls_connections else ""
+    rest = f" · {counted(observed.duplicates, 'packet')} captured twice" if observed.duplicates else ""
     explained = observed.answered.total()
     if explained and not observed.unexplained():
         few = {1: "the one refusal is", 2: "both refusals are"}
-        line += f" · {few.get(explained, f'all {number(explained)} refusals are')} explained"
+        rest += f" · {few.get(explained, f'all {number(explained)} refusals are')} explained"
     one_sided = _one_sided(observed)
-    return [*head, (line, DIM), *([(f" · {one_sided}", WARN)] if one_sided else [])]
+    parts = (line, DIM), (tls, WARN), (rest, DIM), (f" · {one_sided}" if one_sided else "", WARN)
+    return [*head, *((text, style) for text, style in parts if text)]
 
 
 def _one_sided(observed: Observed) -> str:
@@ -221,7 +222,8 @@ def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
     """How many rules looked at how many exchanges, or why none did; and whether one did."""
     exchanges = counted(observed.exchanges, "exchange")
     if observed.judged:
-        return [(f"{counted(len(rules), 'rule')} looked at {number(observed.judged)} of {exchanges}", DIM)], True
+        what = f"{counted(len(rules), 'rule')} looked at" if rules else "what was selected was looked for in"
+        return [(f"{what} {number(observed.judged)} of {exchanges}", DIM)], True
     if not observed.exchanges:
         return [("nothing was judged: ", WARN), ("there is no exchange of Kafka", PLAIN)], False
     what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")

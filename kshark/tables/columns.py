@@ -179,7 +179,7 @@ _SESSIONS: Final = _table(
     Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
     Column("ended", "string", "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows"),
     Column("first_epoch", "int", "of its first request"),
-    Column("last_epoch", "int", "of its last accepted request; -1: it was closed"),
+    Column("last_epoch", "int", "of its last request, refused or not; -1: it was closed"),
     Column("requests", "bigint", "ShareFetch and ShareAcknowledge, refused ones too"),
     Column("accepted", "bigint", "requests without an error"),
     Column("rejected", "array<struct<error_code: smallint, requests: bigint>>", "requests with an error, by its code"),

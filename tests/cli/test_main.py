@@ -48,6 +48,10 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
     [
         (["reed"], 'no command "reed"; did you mean "read"? (kshark --help lists them)'),
         (["-r", "x"], "the command comes first, then its options, as in: kshark read -r ... (kshark --help lists them)"),
+        (["read", "x", "-w", "out.pcapng"], 'no option "-w" (kshark read --help shows them all)'),
+        (["check", "x", "--evidence", "d"], 'no option "--evidence" (kshark check --help shows them all)'),
+        (["live", "-i", "lo", "--export", "d"], 'no option "--export" (kshark live --help shows them all)'),
+        (["check", "x", "--select", "EPOCH_SKIP"], 'no code "EPOCH_SKIP"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)'),
         (["read", "x", "--no-playload"], 'no option "--no-playload"; did you mean "--no-payload"? (kshark read --help shows them all)'),
         (
             ["read", "x", "-T", "yaml"],
@@ -75,6 +79,8 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
         ),
         (["export", "x"], "no folder given for the tables; name one with -o DIR"),
+        (["export", "x", "-o", ""], "no folder given for the tables; name one with -o DIR"),
+        (["report", "x", "-o", ""], "no folder given for the report; name one with -o DIR"),
         (["live"], "no interface given; name one with -i (ip link lists them, any stands for all)"),
         (["decode", "ShareFetsh", "1", "request"], 'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)'),
         (["decode", "ShareFetch", "9", "request"], "ShareFetch has versions 0-2, not 9 (kshark explain ShareFetch shows them)"),

@@ -243,6 +243,7 @@ def test_records_and_what_bytes_hold_are_opened_where_a_filter_asks_for_them() -
         ("kafka.api == ShareFtch", 14, '"ShareFtch" is no value of kafka.api; did you mean "ShareFetch"?'),
         ("kafka.error_code == INVALID_SHARE_SESION_EPOCH", 21, 'did you mean "INVALID_SHARE_SESSION_EPOCH"?'),
         ("kafka.error_code == INVALID_SHARE_SESION_EPOCH", 21, "kshark explain ErrorCode lists the names"),
+        ("kafka.error_code == INVALID_SHARE", 21, 'did you mean "INVALID_SHARE_SESSION_EPOCH"?'),
         ("kafka.weird == BODY_TO_SHORT", 16, 'did you mean "BODY_TOO_SHORT"?'),
         ("kafka.api_key == one", 18, '"one" is no value of kafka.api_key'),
         ("kafka.api_key == 1.5", 18, "kafka.api_key has whole numbers"),

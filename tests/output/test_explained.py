@@ -119,7 +119,8 @@ def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:
 
 def test_an_error_says_who_sends_it_and_why() -> None:
     told = text(error_lines(ErrorCode.INVALID_SHARE_SESSION_EPOCH))
-    assert told.startswith("123 INVALID_SHARE_SESSION_EPOCH  retriable\n\nShareFetch, ShareAcknowledge, top level\n")
+    assert told.startswith("123 INVALID_SHARE_SESSION_EPOCH  retriable\nThe epoch is not the one that the share session expects.\n\n")
+    assert "\n\nShareFetch, ShareAcknowledge, top level\n" in told
     assert "epoch 0: an acknowledgement cannot open a session" in told
     assert "open a new session" in told
     assert text(error_lines(ErrorCode.NONE)) == "0 NONE  no error"
@@ -152,6 +153,13 @@ def test_what_rules_say_stands_below_where_there_is_no_room_beside() -> None:
         "      An epoch beyond the one due: a request was counted that the broker never",
         "      accepted.",
     ]
+
+
+@pytest.mark.parametrize("error", [error for error in ErrorCode if error is not ErrorCode.NONE], ids=str)
+def test_each_error_has_a_meaning(error: ErrorCode) -> None:
+    name, meaning = text(error_lines(error)).splitlines()[:2]
+    assert name.startswith(f"{error.value} {error.name}  ")
+    assert meaning[0].isupper() or meaning.startswith("acks")
 
 
 def test_share_group_errors_are_told_apart() -> None:

@@ -10,7 +10,7 @@ import pytest
 from kshark.analysis import REASONS, Observed, Refusal
 from kshark.model import Finding, Witness
 from kshark.output.findings import Tally, alike, finding_lines
-from kshark.output.spans import plain
+from kshark.output.spans import GOOD, PLAIN, WARN, plain
 
 NOON_NS = 1_795_262_587_412_345_678
 
@@ -152,6 +152,19 @@ def test_what_was_not_looked_at_is_said() -> None:
 )
 def test_a_capture_of_one_direction_is_named(seen: Observed, said: str) -> None:
     assert closing(Tally(), seen, 18)[1] == f"1 rule looked at {seen.judged} of {seen.exchanges} exchanges{said}"
+
+
+def test_what_was_not_judged_is_no_good_news() -> None:
+    """Of a capture under TLS there are no violations, either: its zero is not green, and the connections stand out."""
+    verdict, judged = Tally().lines(Observed(exchanges=1, tls_connections=28), [5])
+    assert verdict[0] == ("0 violations", PLAIN)
+    assert (" · 28 TLS connections not read", WARN) in judged
+    verdict, _ = Tally().lines(Observed(exchanges=1, judged=1), [18])
+    assert verdict[0] == ("0 violations", GOOD)
+
+
+def test_codes_without_a_number_are_no_rules() -> None:
+    assert closing(Tally(), Observed(exchanges=7, judged=2))[1] == "what was selected was looked for in 2 of 7 exchanges"
 
 
 def test_bytes_are_judged_whatever_they_are_of() -> None:

@@ -122,7 +122,7 @@ def test_holes_are_told_once_a_connection() -> None:
         replied(connection, NO_METADATA)
     (gap,) = everything(talk)
     assert gap == note("STREAM_GAP", 6)
-    assert gap.argument == "50 bytes from the client are missing between packets 4 and 6 (at_close), the first of 3 holes"
+    assert gap.argument == "50 bytes from the client are missing between packets 4 and 6 (up to the end), the first of 3 holes"
 
 
 def test_a_message_of_an_unknown_version_proves_nothing() -> None:
