@@ -103,11 +103,11 @@ def _said(odd: Oddity) -> Sequence[Verdict]:
     arguments = [] if odd.rule.at == "end" else _arguments(odd)
     if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
         return [judged(odd.rule, argument) for argument in arguments]
-    waiting = odd.connection.odd
-    if len(waiting) < limits.WEIRDS_PER_FLOW:
+    alike = [other for other in odd.connection.odd if other.rule is odd.rule]
+    if len(alike) < limits.WEIRDS_PER_FLOW:  # of each rule: what other rules are about may be known to other buckets alone
         odd.connection.odd += (odd,)
-    elif (last := next((other for other in reversed(waiting) if other.rule is odd.rule), None)) is not None:
-        last.times += odd.times  # stands for all behind it
+    else:
+        alike[-1].times += odd.times  # stands for all behind it
     return ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -111,6 +112,20 @@ def test_a_closed_connection_with_very_many_open_requests() -> None:
     often = [it.argument.partition("closed the connection, ")[2].partition(" times")[0] for it in found]
     assert often[-1] == "21"
     assert set(often[:-1]) == {""}
+
+
+def test_what_is_very_often_odd_hides_nothing_else() -> None:
+    """What one rule is about takes no room of another's: other buckets may not know of it."""
+    talk = Conversation()
+    connection = talk.connection()
+    for _ in range(limits.WEIRDS_PER_FLOW):
+        sent(connection, METADATA, 0, NO_TOPICS)
+        sent(connection, METADATA, 0, NO_TOPICS)
+        replied(connection, NO_METADATA)
+        replied(connection, NO_METADATA, correlation_id=connection.correlation_id - 1)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    connection.close()
+    assert Counter(told(talk)) == {("RESPONSE_OUT_OF_ORDER", "unknown"): limits.WEIRDS_PER_FLOW, ("REQUEST_UNANSWERED", "note"): 1}
 
 
 def test_holes_are_told_once_a_connection() -> None:
