@@ -219,15 +219,7 @@ class ExchangeStage:
     # -- responses
 
     def _response(
-        self,
-        connection: Connection,
-        buffer: bytes,
-        start: int,
-        end: int,
-        packets: Packets,
-        last: int,
-        last_ns: int,
-        first_ns: int,
+        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int, first_ns: int
     ) -> Message:
         if connection.raw_open:
             connection.raw_open -= 1
