@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.tls",),
     ("kshark.framing",),
     ("kshark.registry",),
-    ("kshark.bodies", "kshark.sync", "kshark.names", "kshark.clusters", "kshark.conditions"),
+    ("kshark.attributes", "kshark.bodies", "kshark.sync", "kshark.names", "kshark.clusters", "kshark.conditions"),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),

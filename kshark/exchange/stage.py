@@ -101,7 +101,7 @@ class ExchangeStage:
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, Connection] = {}  # few of many, where events stand between frames
-        sides = frames.by_client
+        sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
         for stream, start, end, first, first_ns, last, last_ns, again in rows:
             try:
                 connection = connections[stream]
@@ -117,7 +117,7 @@ class ExchangeStage:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if again:
                 _mark(message, "RESYNC")
-            if records.pending_bytes > limits.PENDING_RECORD_BYTES:
+            if records.pending_bytes > most:
                 yield self._take_page()
 
     def _connection(self, flow: Flow) -> Connection:
@@ -135,8 +135,9 @@ class ExchangeStage:
         if end - start < 8:
             return self._without_header(connection, "request", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
         client_id: str | UnsetType | None
-        codes: list[str] | UnsetType = UNSET
-        detail: str | UnsetType = UNSET
+        codes: list[str] | UnsetType
+        detail: str | UnsetType
+        codes = detail = UNSET
         try:
             key_and_version, correlation_id, length = _REQUEST(buffer, start)
             decoder = self._decoders[key_and_version]
@@ -174,10 +175,8 @@ class ExchangeStage:
             connection.answers_lost = False
             connection.highest = correlation_id
         whose = decoder.whose
-        if whose is None:
-            waiting.append(Open(message, decoder, correlation_id))
-        else:
-            waiting.append(Open(message, decoder, correlation_id, whose(body) if stop == end else owner_of(body)))
+        owner = None if whose is None else whose(body) if stop == end else owner_of(body)
+        waiting.append(Open(message, decoder, correlation_id, owner))
         return message
 
     def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
@@ -220,15 +219,7 @@ class ExchangeStage:
     # -- responses
 
     def _response(
-        self,
-        connection: Connection,
-        buffer: bytes,
-        start: int,
-        end: int,
-        packets: Packets,
-        last: int,
-        last_ns: int,
-        first_ns: int,
+        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int, first_ns: int
     ) -> Message:
         if connection.raw_open:
             connection.raw_open -= 1
@@ -246,8 +237,9 @@ class ExchangeStage:
                 return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
             request = found
         asked, decoder = request.message, request.decoder
-        codes: list[str] | UnsetType = UNSET
-        detail: str | UnsetType = UNSET
+        codes: list[str] | UnsetType
+        detail: str | UnsetType
+        codes = detail = UNSET
         try:
             at = start + 4
             if decoder.response_header:

@@ -45,4 +45,6 @@ class Brokers:
 
     @staticmethod
     def _add(known: dict[str, int], end: str, packet: int) -> None:
-        known[end] = min(packet, known.get(end, packet))
+        before = known.get(end)
+        if before is None or packet < before:
+            known[end] = packet

@@ -14,6 +14,7 @@ from itertools import accumulate, chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kshark.framing.waiting import NEVER, Waits
@@ -40,7 +41,7 @@ _EVENT_BYTES: Final = 256
 _ON_TIME: Final = 1 << 62
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, gc=False):
     """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own packet, and whether
     after the frames of that packet (as endings are)."""
 
@@ -109,10 +110,12 @@ class Timeline:
         return lines
 
     def _place(self, told: Told) -> Place:
+        if isinstance(told, Opened):  # which is certain at once
+            return Place(told.packet, _ON_TIME, told.packet, False, told.flow.id, told)
         if isinstance(told, Late):  # before all that it is said of
             return Place(told.packet, told.flow, 0, False, told.flow, told)
         packet, after_frames, flow, side = _own_place(told)
-        waits = None if isinstance(told, Opened) else self.waits.get(flow)  # that it was opened is certain at once
+        waits = self.waits.get(flow)
         known = packet if waits is None else waits.known(packet, side)
         return Place(known, _ON_TIME if known == packet else flow, packet, after_frames, flow, told)
 
@@ -208,14 +211,14 @@ def _lines(frames: Frames, known: Int64s, events: list[Place]) -> list[Line]:
     return lines
 
 
-def _own_place(told: Gap | Weird | Opened | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
+def _own_place(told: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
     """Its packet, whether after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
     if isinstance(told, Weird):
         return told.packet, False, -1 if told.flow is None else told.flow, told.side
     if isinstance(told, Gap):
         return told.packet, False, told.flow.id, told.side
     event = told.closed if isinstance(told, Ending) else told
-    return event.packet, isinstance(event, (HalfClosed, Closed)), event.flow.id, None
+    return event.packet, True, event.flow.id, None
 
 
 def _events(told: Told) -> Sequence[Line]:

@@ -83,7 +83,7 @@ class Connection:
             self._syn(segment)
             seq = (seq + 1) & MASK
             if segment.size:
-                segment = segment._replace(seq=seq)
+                segment = segment.at(seq)
         distance = 0 if here.next is None else ahead(seq, here.next)
         if flags & ACK and abs(distance) <= WINDOW:
             self._acknowledged(segment)
@@ -178,7 +178,7 @@ class Connection:
     def _before(self, lead: int, segment: Segment, out: list[Item]) -> None:
         """So many numbers before the first byte of which anything was handed on; one alone is a keep-alive's."""
         if lead > 1 and segment.payload:
-            self._skip(segment._replace(payload=segment.payload[:lead]), "before the first byte that was seen", out)
+            self._skip(segment.beginning(lead), "before the first byte that was seen", out)
 
     def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
         """The run that takes the next piece."""

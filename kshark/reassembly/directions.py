@@ -6,7 +6,10 @@ from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.link.disorder import acked_unseen
@@ -26,7 +29,7 @@ def ahead(a: int, b: int) -> int:
     return ((a - b + HALF) & MASK) - HALF
 
 
-class Segment(NamedTuple):
+class Segment(msgspec.Struct, frozen=True, gc=False):
     """One segment; `clock_ns` is the greatest time so far, `size` counts payload bytes, of which the snap length cut off `missing`."""
 
     side: Side
@@ -39,6 +42,14 @@ class Segment(NamedTuple):
     payload: bytes
     missing: int
     size: int
+
+    def at(self, seq: int) -> Segment:
+        """The same with another sequence number."""
+        return replace(self, seq=seq)
+
+    def beginning(self, size: int) -> Segment:
+        """With so many bytes of its payload."""
+        return replace(self, payload=self.payload[:size])
 
 
 def skipped(segment: Segment, why: str, flow: int) -> Weird:

@@ -109,19 +109,25 @@ class _Budgets:
     def __init__(self, spans: Sequence[Span], counts: Int64s) -> None:
         self._spans = spans
         self._asked = counts.copy()
-        self._left = min([span.budget.records for span in spans]) - int(counts.sum())
+        self._left = self._least_left()
 
     def afford(self, of: Int64s | None = None, more: Int64s | None = None) -> bool:
         """Whether every budget has what is asked, with so much more for each span in `of`."""
         if of is not None and more is not None:
             self._asked += np.bincount(of, more, minlength=len(self._asked)).astype(np.int64)
             self._left -= int(more.sum())
-        if self._left > 0:  # the usual: even one budget would do for all
-            return True
-        asked: dict[int, int] = {}
+            if self._left <= 0:  # if it were all one budget's
+                self._left = self._least_left()
+        return self._left > 0
+
+    def _least_left(self) -> int:
+        """What the budget that is left with least has beyond what is asked."""
+        left: dict[int, int] = {}
         for span, count in zip(self._spans, self._asked.tolist(), strict=True):
-            asked[id(span.budget)] = asked.get(id(span.budget), 0) + count
-        return all(asked[id(span.budget)] < span.budget.records for span in self._spans)
+            budget = span.budget
+            number = id(budget)
+            left[number] = left.get(number, budget.records) - count
+        return min(left.values())
 
     def spend(self, good: Bools) -> list[Span]:
         """Takes what the good spans ask; returns the others."""

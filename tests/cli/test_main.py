@@ -202,3 +202,20 @@ def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Pa
     ]
     alone = kshark("check", CAPTURES / "adv-epochs.pcap", "--select", "TWO_COUNTERS", "-T", "json").json[0]
     assert all("places" not in witness for witness in alone["witness"])
+
+
+@pytest.mark.parametrize(
+    "way",
+    [("-T", "json"), ("-T", "json", "--no-records"), ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id")],
+    ids=" ".join,
+)
+def test_what_a_capture_does_not_need_is_not_loaded(way: tuple[str, ...]) -> None:
+    unneeded = {
+        *("hashlib", "importlib.metadata", "signal", "multiprocessing", "cryptography", "pyarrow"),
+        *("kshark.analysis", "kshark.conditions", "kshark.output.lines", "kshark.output.tree"),
+        *("kshark.reassembly.measuring", "kshark.tls.connection"),
+    }
+    arguments = ["read", *way, str(CAPTURES / "share-restart.pcap")]
+    program = f"import sys; from kshark.cli import main; main({arguments}); print(sorted({unneeded} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

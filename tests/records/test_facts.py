@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 from struct import pack
 
+import crc32c as package
 import numpy as np
 import pytest
 
 from kshark.records import Record, compression
 from kshark.records.control import read_control
+from kshark.records.crc import crc32c
 from kshark.records.loop import VARINT, VARLONG
 from kshark.records.loop import signed as one_signed
 from kshark.records.rows import signed as many_signed
@@ -74,3 +76,7 @@ def test_types_of_control_records(number: int, name: str) -> None:
     assert control is not None
     assert control.type == name
     assert (control.version == 3, control.coordinator_epoch == 9) == ((True, True) if number < 2 else (False, False))
+
+
+def test_the_checksum_is_the_package_s_own() -> None:
+    assert crc32c()(b"123456789") == package.crc32c(b"123456789") == 0xE3069283
