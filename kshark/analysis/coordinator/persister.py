@@ -65,11 +65,13 @@ class Persister:
             if self._exact or not _is_plain(step, stored):
                 said += self._judged(Storing(step, stored))
             self._tell(step)
-            before = len(stored.batches)
+            batches = stored.batches
+            before = batches.size
             stored.take(step)
             step.lighten()
-            self._ranges += len(stored.batches) - before
-            said += self._forget(step)
+            self._ranges += batches.size - before
+            if len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES:
+                said += self._forget(step)
         return said
 
     def close(self) -> Sequence[Verdict]:
@@ -93,7 +95,7 @@ class Persister:
         forgot = self._forgot
         while len(self._stored) > 1 and (len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES):
             _, oldest = self._stored.popitem(last=False)
-            self._ranges -= len(oldest.batches)
+            self._ranges -= oldest.batches.size
             self._forgot = True
         return () if forgot == self._forgot else (Verdict(STATES_FORGOTTEN, forgotten(step), Judgement("note")),)
 

@@ -20,7 +20,7 @@ class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
 
     `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one. `lacks`: which of the
-    range that was handed out have no record, None where that is not known.
+    range that was handed out have no record, None where that is not known. `left`: how many of them may still be locked, at most.
     """
 
     step: Step
@@ -29,6 +29,7 @@ class Hold(Struct, eq=False):
     renewal: Step | None = None
     before: Hold | None = None
     lacks: Lacks | None = None
+    left: int = 1
 
     @property
     def since(self) -> Step:

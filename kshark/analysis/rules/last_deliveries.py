@@ -12,6 +12,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import LEAST_LIMIT
 from kshark.analysis.rules.refusals import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import GIVEN_UP
 from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.releases import Release
 
@@ -84,7 +85,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_in_vain, about=Acquiring),),
+        checks=(Check(delivered_in_vain, trigger=GIVEN_UP, about=Acquiring),),
     ),
     Rule(
         number=80,
@@ -100,6 +101,6 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_together, about=Acquiring),),
+        checks=(Check(delivered_together, trigger=GIVEN_UP, about=Acquiring),),
     ),
 )

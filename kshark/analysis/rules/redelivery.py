@@ -16,7 +16,7 @@ from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import refusal, told, told_all
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import UNTOLD
+from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.sessions.session_state import Unbroken
 from kshark.analysis.sessions.steps import Step
 
@@ -264,7 +264,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
         machine=IN_FLIGHT,
-        checks=(Check(meant_the_delivery_before, about=Acknowledging),),
+        checks=(Check(meant_the_delivery_before, trigger=AHEAD, about=Acknowledging),),
     ),
     Rule(
         number=64,
@@ -297,7 +297,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(lost, about=Acquiring),),
+        checks=(Check(lost, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=68,
@@ -313,7 +313,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(never_acknowledged, about=Acquiring),),
+        checks=(Check(never_acknowledged, trigger=AGAIN, about=Acquiring),),
     ),
     Rule(
         number=87,
@@ -329,7 +329,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(too_slow, about=Acquiring),),
+        checks=(Check(too_slow, trigger=AGAIN, about=Acquiring),),
     ),
     Rule(
         number=69,
@@ -344,7 +344,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(mostly_released, about=Acknowledging),),
+        checks=(Check(mostly_released, trigger=MANY_BACK, about=Acknowledging),),
     ),
     Rule(
         number=69,
@@ -360,7 +360,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(often_rejected, about=Acknowledging),),
+        checks=(Check(often_rejected, trigger=MANY_BACK, about=Acknowledging),),
     ),
     Rule(
         number=88,
@@ -376,6 +376,9 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(processed_meanwhile, about=Acknowledging), Check(processed_before, about=Acknowledging)),
+        checks=(
+            Check(processed_meanwhile, trigger=LOST_MEANWHILE, about=Acknowledging),
+            Check(processed_before, trigger=REFUSED_BEFORE, about=Acknowledging),
+        ),
     ),
 )
