@@ -132,19 +132,18 @@ def state_steps(request: Message, response: Message | None, connection: Connecti
     steps = []
     answers: dict[Partition, Any] = {}
     if response is not None and call.any_doubt != "cut":
-        answers = dict(_listed(getattr(response.body, "results", None)))
-    for partition, asked in _listed(getattr(request.body, "topics", None)):
-        answer = answers.get(partition)
-        step = _read(call, partition, asked, None if answer is None else answer.error_code)
-        if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
-            step.given = _read(call, partition, answer, None)
-        steps.append(step)
+        for topic in getattr(response.body, "results", None) or ():
+            for answer in topic.partitions or ():
+                answers[topic.topic_id, answer.partition] = answer
+    for topic in getattr(request.body, "topics", None) or ():
+        for asked in topic.partitions or ():
+            partition = topic.topic_id, asked.partition
+            answer = answers.get(partition)
+            step = _read(call, partition, asked, None if answer is None else answer.error_code)
+            if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
+                step.given = _read(call, partition, answer, None)
+            steps.append(step)
     return steps
-
-
-def _listed(topics: Any) -> list[tuple[Partition, Any]]:
-    known = () if topics is None or topics is UNSET else topics
-    return [((topic.topic_id, one.partition), one) for topic in known for one in topic.partitions or ()]
 
 
 def _read(call: Call, partition: Partition, told: Any, error: int | None) -> StateStep:
@@ -155,10 +154,10 @@ def _read(call: Call, partition: Partition, told: Any, error: int | None) -> Sta
         call,
         partition,
         error,
-        state_epoch if isinstance(state_epoch, int) else None,
-        leader_epoch if isinstance(leader_epoch, int) else None,
-        start_offset if isinstance(start_offset, int) else None,
-        complete_count if isinstance(complete_count, int) else None,
+        None if state_epoch is UNSET else state_epoch,
+        None if leader_epoch is UNSET else leader_epoch,
+        None if start_offset is UNSET else start_offset,
+        None if complete_count is UNSET else complete_count,
         [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(told, "state_batches", None)) else (),
     )
 

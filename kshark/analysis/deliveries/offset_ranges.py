@@ -73,12 +73,13 @@ class OffsetRanges(Generic[Value]):
 
     def over(self, first: int, last: int) -> list[Ranged[Value]]:
         """What is known between two offsets, cut off there."""
-        lasts = self._lasts
-        found: list[Ranged[Value]] = []
+        firsts, lasts, values = self._firsts, self._lasts, self._values
         if not lasts or first > lasts[-1]:
-            return found  # the usual: behind all others
-        firsts, values = self._firsts, self._values
+            return []  # the usual: behind all others
         at, count = bisect_left(lasts, first), len(lasts)
+        if firsts[at] <= first <= last <= lasts[at]:
+            return [_ranged((first, last, values[at]))]  # as usual: all in one range
+        found: list[Ranged[Value]] = []
         while at < count and (begin := firsts[at]) <= last and first <= last:
             end = lasts[at]
             found.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
@@ -146,8 +147,13 @@ class OffsetRanges(Generic[Value]):
             value = change(before, first, last)
             if value is before:
                 return last - first + 1, False
-            if firsts[low] != first or lasts[low] != last:
+            if firsts[low] != first:
                 low, _ = self._cut(first, last)
+            elif lasts[low] != last:  # its head
+                firsts[low] = last + 1
+                firsts.insert(low, first)
+                lasts.insert(low, last)
+                values.insert(low, before)
             self._set(low, value)
             return last - first + 1, True
         low, high = self._cut(first, last)

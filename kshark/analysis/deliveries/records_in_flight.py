@@ -123,10 +123,11 @@ def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
 
 def held_before(pieces: Sequence[Piece]) -> Hold | None:
     """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
-    holds = {id(one.hold): one.hold for piece in pieces for one in piece.value}
-    if len(holds) != 1 or any(one.how == "released" for piece in pieces for one in piece.value):
-        return None
-    (hold,) = holds.values()
+    hold = pieces[0].value[0].hold
+    for piece in pieces:
+        for one in piece.value:
+            if one.hold is not hold or one.how == "released":
+                return None
     return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)
 
 

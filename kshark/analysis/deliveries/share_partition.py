@@ -299,15 +299,18 @@ class SharePartition:
         """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the answer."""
         if self.locks.first_ns < time_ns:
             self.time(packet, time_ns)
+        before = self.start
         if start >= 0:
-            self.start = start if self.start is None else max(self.start, start)
+            self.start = start if before is None or start > before else before
             self._is_fresh = False
         asked = [*chain(*self.open)]
-        if not {run.first for run in asked}.issuperset(map(_first, stored)):  # one that begins as what is asked does is part of it
-            for one, is_asked in zip(stored, concern(stored, asked), strict=True):
-                if not is_asked:
-                    self._settle(packet, sent_ns, time_ns, one)
-        self._advance()
+        # one that begins as what is asked does is part of it
+        news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
+        for one, is_asked in zip(stored, news, strict=False):
+            if not is_asked:
+                self._settle(packet, sent_ns, time_ns, one)
+        if news or self.start != before:
+            self._advance()
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """An administrator moved the start offset of a group without members."""

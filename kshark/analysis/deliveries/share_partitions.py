@@ -101,16 +101,16 @@ class Deliveries:
 
     def ask(self, step: Step) -> Sequence[Acknowledging]:
         """What a request acknowledges, by partition, and what it meets; to be given back with the answer."""
-        acknowledged = [listed for listed in step.listed if listed.acknowledged]
-        if not acknowledged:
-            return ()
         seen: dict[Partition, Acknowledging] = {}
-        for listed in acknowledged:
-            runs = runs_of(listed.acknowledged)
-            partition = self._of(step, listed.partition)
-            pieces = [piece for batch in listed.acknowledged for piece in partition.records.over(batch.first, batch.last)]
+        for listed in step.listed:
+            batches = listed.acknowledged
+            if not batches:
+                continue
+            partition, pieces = self._of(step, listed.partition), list[Piece]()
+            for batch in batches:
+                pieces += partition.records.over(batch.first, batch.last)
             # of entries that repeat each other brokers take the last
-            seen[listed.partition] = Acknowledging(step, partition, listed.acknowledged, runs, pieces)
+            seen[listed.partition] = Acknowledging(step, partition, batches, runs_of(batches), pieces)
         for one in seen.values():
             partition = one.share_partition
             partition.open.append(one.runs)
@@ -230,7 +230,8 @@ class Deliveries:
             if asked.error in EXPLAINED:
                 asked.seen_since = seen_since(step, session)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
-            self._rules.cover(asked, accepted=asked.error == 0)
+            if self._rules.covering is not None:
+                self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
                 asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
             signs = self._of_acknowledging or fast_path.acknowledged(asked)
@@ -281,7 +282,9 @@ class Deliveries:
                 if lacks:
                     signs |= fast_path.lacked(lacks)
                 handed.append(_handed((first, last, number, pieces, lacks)))
-            signs |= self._odd(step, answer, partition)
+            locked = partition.locked
+            if locked is None or locked.lock_ns != answer.lock_ns or partition.earlier is not None or step.most_records is not None:
+                signs |= self._odd(step, answer, partition)
             if signs or partition.worn.ranges or self._rules.covering is not None:
                 self._look(step, answer, session, partition, handed, signs, said)
             partition.acquire(step, answer, handed)
@@ -291,14 +294,10 @@ class Deliveries:
 
     def _odd(self, step: Step, answer: Answer, partition: SharePartition) -> int:
         """What is odd about an acquisition, whatever the records."""
-        signs, locked = 0, partition.locked
-        if step.most_records is not None:
-            signs |= LIMITED.sign
+        signs = 0 if step.most_records is None else LIMITED.sign
         if partition.earlier is not None:
             signs |= ANEW.sign
-        if (locked is None or locked.lock_ns != answer.lock_ns) and self._locked_otherwise(partition, answer.lock_ns) is not None:
-            signs |= RELOCKED.sign
-        return signs
+        return signs if self._locked_otherwise(partition, answer.lock_ns) is None else signs | RELOCKED.sign
 
     def _look(
         self,
