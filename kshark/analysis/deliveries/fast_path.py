@@ -7,14 +7,17 @@ and comes to the same (`Analyzer(exact=True)`; tests hold the two together).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
-from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between
-from kshark.analysis.deliveries.record_situation import Acknowledging
+from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between, lacking
+from kshark.analysis.deliveries.record_situation import Acknowledging, Handed
 from kshark.analysis.deliveries.records_in_flight import Piece
+from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 from kshark.analysis.rules import triggers
+from kshark.analysis.sessions.steps import Acquired, Span
 
 #: Each rule is looked at.
 ALL: Final = -1
@@ -24,6 +27,7 @@ _LACKING: Final = triggers.LACKING.sign
 _REFUSED_BEFORE: Final = triggers.REFUSED_BEFORE.sign
 _UNDUE: Final = triggers.UNDUE.sign | triggers.AGAIN.sign
 _AGAIN: Final = triggers.AGAIN.sign
+_DISORDERED: Final = triggers.DISORDERED.sign
 _OUT_OF_REACH: Final = triggers.OUT_OF_REACH.sign
 #: How records became available that rules look at when they are handed out again.
 _TELLING: Final = frozenset({"stored", "lock_timeout"})
@@ -54,8 +58,35 @@ def acknowledged(asked: Acknowledging) -> int:
     return signs
 
 
-def handed_again(number: int, pieces: Sequence[Piece]) -> int:
-    """What is odd about records that are handed out and of which something was known before; `number` is that of the delivery."""
+def handed_out(
+    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, since_ns: int, until_ns: int
+) -> tuple[list[Handed], int]:
+    """The ranges that an answer hands out of a partition, with what was known of them between two times, and what is odd about them."""
+    records, stored, signs = partition.records, partition.stored, 0
+    handed: list[Handed] = []
+    before = -1 if stored is None else stored[0] - 1
+    for _, first, last, number in ranges:
+        if not before < first <= last:
+            signs |= _DISORDERED
+        before = last
+        pieces = records.over(first, last)
+        if pieces:
+            again = _again(number, pieces)
+            if again == _UNDUE:
+                pieces = [partition.between(piece, since_ns, until_ns) for piece in pieces]
+                again = _again(number, pieces)
+            signs |= again
+        elif number != 1:
+            signs |= _UNDUE
+        lacks = lacking(spans, first, last)
+        if lacks and any(one.kind == OUTSIDE for one in lacks):
+            signs |= _OUT_OF_REACH
+        handed.append(_handed((first, last, number, pieces, lacks)))
+    return handed, signs
+
+
+def _again(number: int, pieces: Sequence[Piece]) -> int:
+    """What is odd about records of which something was known before they are handed out."""
     signs = 0 if 0 < number <= USUAL_LIMIT else _UNDUE
     for piece in pieces:
         record, *others = piece.value
@@ -66,6 +97,5 @@ def handed_again(number: int, pieces: Sequence[Piece]) -> int:
     return signs
 
 
-def lacked(lacks: Lacks) -> int:
-    """What is odd about what they lack."""
-    return _OUT_OF_REACH if any(one.kind == OUTSIDE for one in lacks) else 0
+#: A NamedTuple made in C; see offset_ranges.
+_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None]], Handed]] = partial(tuple.__new__, Handed)

@@ -15,6 +15,9 @@ from kshark.analysis.deliveries.offset_ranges import Ranged
 from kshark.analysis.machines.in_flight import ACQUIRED, STORED, Stage
 from kshark.analysis.sessions.steps import Batch, Step
 
+#: A timer that is due may come so much later.
+TIMER_NS: Final = 100_000_000
+
 
 class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
@@ -40,6 +43,14 @@ class Hold(Struct, eq=False):
     def lock_ns(self) -> int:
         """How long the lock is, at least."""
         return self.early_ns - self.since.time_ns
+
+    def renewed(self, step: Step, size: int) -> Hold:
+        """It, of so many of its records, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as
+        long as before.
+        """
+        answer = step.answer
+        lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else self.early_ns - self.step.time_ns
+        return Hold(self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, None, self.lacks, size)
 
     def is_of(self, step: Step) -> bool:
         """Whether the member of that request has, or had, the records, since before it was the broker's turn to take it."""

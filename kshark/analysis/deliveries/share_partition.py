@@ -19,7 +19,7 @@ from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored, held_before
+from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
@@ -30,8 +30,6 @@ from kshark.analysis.surroundings.brokers import Broker
 #: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
-#: A timer that is due may come so much later.
-_TIMER_NS: Final = 100_000_000
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
 _stage: Final = attrgetter("stage")
@@ -166,7 +164,7 @@ class SharePartition:
         if locks.first_ns < answer.time_ns:
             self.time(answer.packet, answer.time_ns)
         early = step.time_ns + (_SHORTEST_NS if lock_ns is None else lock_ns)
-        late = answer.time_ns + _TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
+        late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
         for first, last, count, pieces, lacks in handed:
@@ -235,8 +233,10 @@ class SharePartition:
             if kind == RELEASE:
                 becomes += self._given_back(one, EVENT[RELEASE], step)
             else:
-                lock = self._renewed(hold, step, first, last) if kind == RENEW else hold
+                lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
                 becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
+                if lock is not hold:
+                    self.locks.add(lock, first, last)
             if certain and len(may) == 1:
                 hold.left -= last - first + 1
         if becomes:
@@ -247,15 +247,6 @@ class SharePartition:
         if newer or not certain or all(one.stage in TERMINAL for one in may):
             return may
         return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
-
-    def _renewed(self, hold: Hold, step: Step, first: int, last: int) -> Hold:
-        """It, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as long as before."""
-        answer = step.answer
-        lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else hold.early_ns - hold.step.time_ns
-        early_ns, late_ns = step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS
-        renewed = Hold(hold.step, early_ns, late_ns, step, None, hold.lacks, last - first + 1)
-        self.locks.add(renewed, first, last)
-        return renewed
 
     def let_go(
         self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
@@ -334,7 +325,7 @@ class SharePartition:
             if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
                 how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
             now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
+            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
                 self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
                 continue
             self.records.put(piece.first, piece.last, (now,))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Container, Sequence
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -17,7 +16,6 @@ from kshark import limits
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries import fast_path
 from kshark.analysis.deliveries.given_up import given_up
-from kshark.analysis.deliveries.lacking import Lacks, lacking
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
@@ -30,7 +28,7 @@ from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
-from kshark.analysis.rules.triggers import AGAIN, ANEW, DISORDERED, GIVEN_UP, LIMITED, RELOCKED, UNDUE
+from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
 from kshark.analysis.sessions.session_state import Hint, SessionState
 from kshark.analysis.sessions.steps import (
     ACCEPTED,
@@ -55,9 +53,6 @@ _INVALID_RECORD_STATE: Final = 121
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
 #: What may become of acknowledgements without anything being wrong with the partition: taken, or not said; invalid; of others' records.
 _UNSHAKEN: Final = frozenset({0, None, 42, 121})
-#: Of what is odd about records that are handed out, the bits; see fast_path.
-_UNDUE: Final = UNDUE.sign | AGAIN.sign
-_DISORDERED: Final = DISORDERED.sign
 _partition: Final = itemgetter(0)
 
 
@@ -262,26 +257,9 @@ class Deliveries:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
         since_ns, until_ns = step.time_ns, answer.time_ns + session.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
-            partition, spans, signs = self._of(step, key), answer.spans.get(key), self._of_acquiring
-            records, handed = partition.records, list[Handed]()
-            before = -1 if partition.stored is None else partition.stored[0] - 1
-            for _, first, last, number in ranges:
-                if not before < first <= last:
-                    signs |= _DISORDERED
-                before = last
-                pieces = records.over(first, last)
-                if pieces:
-                    again = fast_path.handed_again(number, pieces)
-                    if again & _UNDUE == _UNDUE:
-                        pieces = [partition.between(piece, since_ns, until_ns) for piece in pieces]
-                        again = fast_path.handed_again(number, pieces)
-                    signs |= again
-                elif number != 1:
-                    signs |= _UNDUE
-                lacks = lacking(spans, first, last)
-                if lacks:
-                    signs |= fast_path.lacked(lacks)
-                handed.append(_handed((first, last, number, pieces, lacks)))
+            partition = self._of(step, key)
+            handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), since_ns, until_ns)
+            signs |= self._of_acquiring
             locked = partition.locked
             if locked is None or locked.lock_ns != answer.lock_ns or partition.earlier is not None or step.most_records is not None:
                 signs |= self._odd(step, answer, partition)
@@ -402,7 +380,3 @@ class Deliveries:
 def _is_alone(session: SessionState, connection: Connection) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none (4.2)."""
     return all(user.state is session for user in connection.users)
-
-
-#: A NamedTuple made in C; see offset_ranges.
-_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None]], Handed]] = partial(tuple.__new__, Handed)

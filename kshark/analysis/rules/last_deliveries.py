@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
@@ -32,12 +32,15 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
     last = _last_delivery(now.given_up[0])
     same = [piece for piece in now.given_up if _last_delivery(piece) is last]
     rest = [piece for piece in now.given_up if _last_delivery(piece) is not last]
-    others = f"; the same goes for {told_all(rest)}" if rest else ""
-    text = (
-        f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
-        f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-        f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
-    )
+
+    def text() -> str:
+        others = f"; the same goes for {told_all(rest)}" if rest else ""
+        return (
+            f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
+            f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
+            f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+        )
+
     return _argument(now, now.given_up, text, *([record.by] if record.by else []))
 
 
@@ -63,7 +66,7 @@ def _last_delivery(piece: Piece) -> Step:
     return hold.step
 
 
-def _argument(now: Acquiring, pieces: Sequence[Piece], text: str, *between: Step) -> Argument:
+def _argument(now: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: Step) -> Argument:
     offsets = pieces[0].first, pieces[-1].last
     witness = (_last_delivery(pieces[0]), *between, now.step)
     return Argument(text, witness, EXCHANGE, partition=now.share_partition.partition, offsets=offsets)

@@ -4,7 +4,8 @@ to 69, 87 and 88.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
@@ -102,7 +103,7 @@ def lost(now: Acquiring) -> Argument | None:
     (_, one), by = found[0], found[0][1].by
     assert by is not None
     text = f"{by.here} had {one.how} them and was not answered ({by.packets}); they were processed, and are once more"
-    return _again(now, [piece for piece, other in found if other.by is by], text, by)
+    return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
 def _is_lost(record: Record, step: Step) -> bool:
@@ -114,11 +115,7 @@ def never_acknowledged(now: Acquiring) -> Argument | None:
     """The member said nothing of the records before their lock was out."""
     for by, pieces, work in _timed_out(now):
         if work is None:
-            text = (
-                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and acknowledged none of these before the lock "
-                f"was out"
-            )
-            return _again(now, pieces, text, by)
+            return _again(now, pieces, partial(_had, by, "acknowledged none of these"), by)
     return None
 
 
@@ -126,12 +123,12 @@ def too_slow(now: Acquiring) -> Argument | None:
     """The lock was out before the member was done with the records, though it was at work on them."""
     for by, pieces, work in _timed_out(now):
         if work is not None:
-            text = (
-                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and was still at work with {work.here} "
-                f"({work.packets}) before the lock was out"
-            )
-            return _again(now, pieces, text, by, work)
+            return _again(now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work)
     return None
+
+
+def _had(by: Step, and_then: str) -> str:
+    return f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
 
 
 def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
@@ -173,12 +170,15 @@ def _pieces(now: Acquiring) -> Iterator[Piece]:
     return (piece for handed in now.handed for piece in handed.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], text: str, *before: Step) -> Argument:
+def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
     """What is said of records that are handed out again; `before`: exchanges by which one knows."""
     step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
-    come = "comes" if first == last else "come"
-    said = f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {text}"
-    return Argument(said, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
+
+    def text() -> str:
+        come = "comes" if first == last else "come"
+        return f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {why()}"
+
+    return Argument(text, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
 
 
 # -- processed twice
