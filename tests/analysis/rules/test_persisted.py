@@ -9,7 +9,8 @@ from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, INVALID_
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.persisted import acknowledges, orderly
 from tests.analysis.talks import codes
-from tests.conversation import Conversation, Member, Thinned
+from tests.conversation import Conversation, Member, Thinned, everything
+from tests.test_guard import counting
 
 ARCHIVING = 3
 NOT_STORED = ("ACK_NOT_PERSISTED", "violation")
@@ -227,3 +228,24 @@ def test_another_part_of_it_is_slow() -> None:
     leads.write(0, (10, 19, ACCEPTED, 1)).accepted()
     asked.answered()
     assert codes(talk) == []
+
+
+# -- how often it is looked at
+
+
+def test_many_records_stored_one_by_one_are_each_looked_at_once() -> None:
+    """A leader that stores five hundred in a Write, an acknowledgement of as many: each with each, and for each again, took minutes."""
+
+    def lines(count: int) -> float:
+        talk = Conversation()
+        a, leads = orderly(talk)
+        acks = [(10 + one, 10 + one, ACCEPT if one % 2 else REJECT) for one in range(count)]
+        asked = a.share_acknowledge(4, acks)
+        leads.write(0, *[(first, last, ACCEPTED if kind == ACCEPT else ARCHIVED, 1) for first, last, kind in acks]).accepted()
+        asked.answered(acks={0: 0})
+        with counting() as counts:
+            assert everything(talk, exact=True) == []
+        return counts["lines"] / count
+
+    lines(10)  # decoders are compiled
+    assert lines(80) < 1.2 * lines(40)
