@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -79,11 +79,12 @@ class Place(NamedTuple):
 class Argument:
     """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about last).
 
+    `text` of what is rarely told may be a function: it is put into words only where somebody reads it, `said`.
     `ends` are ends of connections that it rests on too. `because` is a doubt that the rule itself has; `noted`: nobody broke a rule;
     `blame` None: the first that the rule's row names.
     """
 
-    text: str
+    text: str | Callable[[], str]
     witness: Sequence[Call]
     needs: Needs = STATE
     cause: str | None = None
@@ -94,3 +95,7 @@ class Argument:
     offsets: tuple[int, int] | None = None
     place: Place | None = None
     ends: Sequence[End] = ()
+
+    @property
+    def said(self) -> str:
+        return self.text if isinstance(self.text, str) else self.text()

@@ -20,13 +20,14 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.persister import STATES_FORGOTTEN, forgotten
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.rules.stored import LONGEST_WINDOW
+from kshark.analysis.sessions.steps import Partition
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.surroundings.holes import Hole
 from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
-#: Group id, topic id, partition.
-_Key = tuple[str | None, str, int]
+#: Group id and partition.
+_Key = tuple[str | None, Partition]
 
 
 class Persister:
@@ -59,17 +60,19 @@ class Persister:
         if not steps and doubt_of(request) == "cut":  # of whatever group's partitions it was, it may have been taken
             connection.holes.add(Hole(request.packet, request.packet, "cut"))
         for step in steps:
-            stored = self._of((step.call.group_id, *step.partition))
+            stored = self._of((step.call.group_id, step.partition))
             if self._covering is not None:
                 self._covering.step(Storing(step, stored), PERSISTER.name, step.call.api_key)
             if self._exact or not _is_plain(step, stored):
                 said += self._judged(Storing(step, stored))
             self._tell(step)
-            before = len(stored.batches)
+            batches = stored.batches
+            before = batches.size
             stored.take(step)
             step.lighten()
-            self._ranges += len(stored.batches) - before
-            said += self._forget(step)
+            self._ranges += batches.size - before
+            if len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES:
+                said += self._forget(step)
         return said
 
     def close(self) -> Sequence[Verdict]:
@@ -85,7 +88,8 @@ class Persister:
         stored = self._stored.get(key)
         if stored is None:
             stored = self._stored[key] = StoredState()
-        self._stored.move_to_end(key)
+        else:
+            self._stored.move_to_end(key)
         return stored
 
     def _forget(self, step: StateStep) -> Sequence[Verdict]:
@@ -93,7 +97,7 @@ class Persister:
         forgot = self._forgot
         while len(self._stored) > 1 and (len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES):
             _, oldest = self._stored.popitem(last=False)
-            self._ranges -= len(oldest.batches)
+            self._ranges -= oldest.batches.size
             self._forgot = True
         return () if forgot == self._forgot else (Verdict(STATES_FORGOTTEN, forgotten(step), Judgement("note")),)
 
@@ -103,8 +107,10 @@ def _is_plain(step: StateStep, stored: StoredState) -> bool:
 
     No rule has anything to say of such a step.
     """
+    if not step.taken or not step.is_write or step.call.any_doubt is not None:
+        return False
     before = stored.sender(step).write
-    if before is None or not step.taken or not step.is_write or step.call.any_doubt is not None:
+    if before is None:
         return False
     start = step.start_offset
     return (

@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import Run, Stored
+from kshark.analysis.deliveries.records_in_flight import Piece, Run, Stored
 from kshark.analysis.machines.in_flight import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -119,40 +119,49 @@ class Persisting:
         """Whether there is anything to store."""
         return any(run.type != RENEW for run in self.runs)
 
-    def meets(self, write: StateStep, stored: Iterable[Stored]) -> None:
+    def meets(self, write: StateStep, stored: Sequence[Stored]) -> None:
         """A Write was accepted; what is below its start offset is done with, and stored by that."""
         answer = self.step.answer
         if write.packet < self.step.packet:
             return
         if answer is not None and write.packet > answer.packet:
             self.later = self.later or write
+        if self.later is None:
+            self.writes += [(write, one) for one, is_concerned in zip(stored, concern(stored, self.runs), strict=True) if is_concerned]
         for one in stored:
-            if self.later is None and concerns(self.runs, one.first, one.last):
-                self.writes.append((write, one))
             self.left.drop(one.first, one.last)
         if write.start_offset is not None:
             self.left.drop(0, write.start_offset - 1)
 
 
-def concerns(runs: Iterable[Run], first: int, last: int) -> bool:
-    """Whether any of these offsets are acknowledged."""
-    return any(run.first <= last and run.last >= first for run in runs)
+def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]:
+    """Of each of these ranges whether any of its offsets are acknowledged; they mostly stand in their order, and are gone through once."""
+    asked, concerned = sorted(runs), list[bool]()
+    at, count, reach, before = 0, len(asked), -1, -1
+    for first, last, *_ in ranges:
+        if last < before:
+            at, reach = 0, -1
+        before = last
+        while at < count and asked[at].first <= last:
+            if asked[at].last > reach:
+                reach = asked[at].last
+            at += 1
+        concerned.append(reach >= first)
+    return concerned
 
 
-def _says(stored: Iterable[Stored], runs: Iterable[Run]) -> bool:
+def _says(stored: Iterable[Stored], runs: Sequence[Run]) -> bool:
     """Whether batches store what is acknowledged, both in the order of their offsets."""
-    asked = iter(runs)
-    run = next(asked, None)
-    if run is None:
+    if not runs:
         return False
-    due = run.first
+    at, count, (due, end, kind) = 1, len(runs), runs[0]
     for first, last, stage, _ in stored:
-        while first <= due <= last and stage in STORED_AS.get(run.type, ()):
-            if last < run.last:
+        while first <= due <= last and stage in STORED_AS.get(kind, ()):
+            if last < end:
                 due = last + 1
                 break
-            run = next(asked, None)
-            if run is None:
+            if at == count:
                 return True
-            due = run.first
+            due, end, kind = runs[at]
+            at += 1
     return False

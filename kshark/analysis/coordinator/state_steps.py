@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from dissectors.enums import ErrorCode
 from kshark.analysis.reading import call_of
@@ -53,8 +52,7 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-@dataclass(slots=True, eq=False)
-class StateStep:
+class StateStep(Struct, eq=False):
     """What a request says of one share partition; numbers that it does not have are None.
 
     `given` is what the answer to a Read or a Summary tells, in the same shape and without an answer of its own.
@@ -69,18 +67,18 @@ class StateStep:
     complete_count: int | None = None
     batches: Sequence[StateBatch] = ()
     given: StateStep | None = None
-    packet: int = field(init=False)
-    is_read: bool = field(init=False)
-    is_write: bool = field(init=False)
-    reply: Reply = field(init=False)
-    taken: bool = field(init=False)
+    # of its call and its error
+    packet: int = 0
+    is_read: bool = False
+    is_write: bool = False
+    reply: Reply = UNANSWERED
+    taken: bool = False
 
     def __post_init__(self) -> None:
-        call = self.call
+        call, error = self.call, self.error
         self.packet = call.packet
         self.is_read, self.is_write = call.api_key == READ_SHARE_GROUP_STATE, call.api_key == WRITE_SHARE_GROUP_STATE
-        self.reply = _REPLIES.get(self.error, FAILED)
-        self.taken = self.reply is TAKEN
+        self.reply, self.taken = _REPLIES.get(error, FAILED), error == 0
 
     @property
     def connection(self) -> Connection:
@@ -134,30 +132,37 @@ def state_steps(request: Message, response: Message | None, connection: Connecti
     steps = []
     answers: dict[Partition, Any] = {}
     if response is not None and call.any_doubt != "cut":
-        answers = dict(_listed(getattr(response.body, "results", None)))
-    for partition, asked in _listed(getattr(request.body, "topics", None)):
-        answer = answers.get(partition)
-        step = _read(call, partition, asked, None if answer is None else answer.error_code)
-        if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
-            step.given = _read(call, partition, answer, None)
-        steps.append(step)
+        for topic in getattr(response.body, "results", None) or ():
+            for answer in topic.partitions or ():
+                answers[topic.topic_id, answer.partition] = answer
+    for topic in getattr(request.body, "topics", None) or ():
+        for asked in topic.partitions or ():
+            partition = topic.topic_id, asked.partition
+            answer = answers.get(partition)
+            step = _read(call, partition, asked, None if answer is None else answer.error_code)
+            if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
+                step.given = _read(call, partition, answer, None)
+            steps.append(step)
     return steps
 
 
-def _listed(topics: Any) -> list[tuple[Partition, Any]]:
-    known = () if topics is None or topics is UNSET else topics
-    return [((topic.topic_id, one.partition), one) for topic in known for one in topic.partitions or ()]
-
-
 def _read(call: Call, partition: Partition, told: Any, error: int | None) -> StateStep:
-    numbers = [value if isinstance(value := getattr(told, name, None), int) else None for name in _NUMBERS]
-    state_epoch, leader_epoch, start_offset, complete_count = numbers
-    batches = map(_state_batch, map(_in_batch, getattr(told, "state_batches", None) or ()))
-    return StateStep(call, partition, error, state_epoch, leader_epoch, start_offset, complete_count, [*batches])
+    """Not all bodies have all of it, and of those that have some versions do not."""
+    state_epoch, leader_epoch = getattr(told, "state_epoch", None), getattr(told, "leader_epoch", None)
+    start_offset, complete_count = getattr(told, "start_offset", None), getattr(told, "delivery_complete_count", None)
+    return StateStep(
+        call,
+        partition,
+        error,
+        None if state_epoch is UNSET else state_epoch,
+        None if leader_epoch is UNSET else leader_epoch,
+        None if start_offset is UNSET else start_offset,
+        None if complete_count is UNSET else complete_count,
+        [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(told, "state_batches", None)) else (),
+    )
 
 
-#: What a body says of one share partition, as far as it says it, and of a batch of offsets.
-_NUMBERS: Final = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+#: What a body says of a batch of offsets.
 _in_batch: Final = attrgetter("first_offset", "last_offset", "delivery_state", "delivery_count")
 #: A NamedTuple made in C; see offset_ranges.
 _state_batch: Final[Callable[[tuple[int, int, int, int]], StateBatch]] = partial(tuple.__new__, StateBatch)

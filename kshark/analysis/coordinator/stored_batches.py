@@ -31,29 +31,21 @@ rank_of: Final[Callable[[Kept], tuple[int, int]]] = itemgetter(0, 1)
 _kept: Final[Callable[[tuple[int, int, StateStep]], Kept]] = partial(tuple.__new__, Kept)
 
 
-class _Written(NamedTuple):
-    """Batches of one exchange, their highest offset, the exchange, and the start offset that it tells (below zero: none)."""
-
-    batches: Sequence[StateBatch]
-    highest: int
-    by: StateStep
-    start: int
+#: Batches of one exchange, their highest offset, the exchange, and the start offset that it tells (below zero: none).
+_Written = tuple[Sequence[StateBatch], int, StateStep, int]
 
 
 class StoredBatches:
-    """`add` takes what was written; `over` and iteration tell what that comes to. Its length is what it holds, ranges and batches."""
+    """`add` takes what was written; `over` and iteration tell what that comes to. `size` is what it holds, ranges and batches."""
 
-    __slots__ = ("_batches", "_ranges", "_written", "highest")
+    __slots__ = ("_ranges", "_written", "highest", "size")
 
     def __init__(self) -> None:
         self._ranges: OffsetRanges[Kept] = OffsetRanges()
         self._written: deque[_Written] = deque()
-        self._batches = 0
+        self.size = 0
         #: The highest offset of all that was stored.
         self.highest = -1
-
-    def __len__(self) -> int:
-        return len(self._ranges) + self._batches
 
     def __iter__(self) -> Iterator[Ranged[Kept]]:
         return iter(self._combined())
@@ -72,10 +64,10 @@ class StoredBatches:
             highest = -1
         low = -1 if start is None else start
         written = self._written
-        while written and written[0].highest < low:
-            self._batches -= len(written.popleft().batches)
-        written.append(_Written(batches, highest, by, low))
-        self._batches += len(batches)
+        while written and written[0][1] < low:
+            self.size -= len(written.popleft()[0])
+        written.append((batches, highest, by, low))
+        self.size += len(batches)
         if len(written) > _AS_WRITTEN:
             self._combined()
 
@@ -91,5 +83,5 @@ class StoredBatches:
             if start >= 0:
                 ranges.drop(_LOWEST, start - 1)
         self._written.clear()
-        self._batches = 0
+        self.size = len(ranges)
         return ranges

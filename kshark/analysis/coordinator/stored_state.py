@@ -11,7 +11,7 @@ from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateSt
 from kshark.analysis.coordinator.stored_batches import StoredBatches
 from kshark.analysis.machines.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
 from kshark.analysis.surroundings.releases import all_say
-from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
+from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
 #: A leader epoch of requests that know none; it is compared with nothing.
 NO_EPOCH: Final = -1
@@ -74,10 +74,12 @@ class StoredState:
             self._may_have_taken(step)
             return
         self._remember(step)
-        if step.is_read and step.reply is INVALID and step.negative is None:
-            self._clear(exists=False)
-        if step.taken:
+        if step.taken and step.is_write:
+            self._add(step)
+        elif step.taken:
             self._move(step)
+        elif step.is_read and step.reply is INVALID and step.negative is None:
+            self._clear(exists=False)
 
     def _may_have_taken(self, step: StateStep) -> None:
         if step.leader_epoch is not None and step.is_read:
@@ -85,6 +87,7 @@ class StoredState:
         self.doubt = self.doubt or "unanswered"
 
     def _move(self, step: StateStep) -> None:
+        """Anything but a Write was accepted."""
         api_key = step.call.api_key
         if api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.begun = self.begun or self.doubt != "beginning_not_seen" or self.exists is None
@@ -93,8 +96,6 @@ class StoredState:
             self._know(step)
         elif api_key == READ_SHARE_GROUP_STATE and step.given is not None:
             self._replace(step, step.given)
-        elif api_key == WRITE_SHARE_GROUP_STATE:
-            self._add(step)
         elif api_key == DELETE_SHARE_GROUP_STATE:
             self._clear(exists=False)
             self.reset = step

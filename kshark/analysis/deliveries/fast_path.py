@@ -1,32 +1,101 @@
-"""The fast path of most acknowledgements: all were taken, of records that the member surely had, delivered once or never lost on the way.
+"""The fast path of most records: handed out as they were due, and acknowledged by a member that surely had them.
 
-No rule has anything to say of them: none was done with before (58), nor had by another member (88), nor handed out again between the
-request and its answer (60); none is passed over (61), nor is one that was no record (62); the answer says what became of them (63), and
-the member neither gives back nor rejects too many (69). The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests
-hold the two together).
+What is odd about a situation has a sign, a bit for each trigger of the rules' rows (kshark.analysis.rules.triggers): only the rules are
+looked at whose trigger's bit is there, and where there is none the situation need not be drawn up. The exact path looks at all of them
+and comes to the same (`Analyzer(exact=True)`; tests hold the two together).
 """
 
 from __future__ import annotations
 
-from kshark.analysis.deliveries.lacking import between
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.machines.in_flight import ACQUIRED, GAP
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between, lacking
+from kshark.analysis.deliveries.record_situation import Acknowledging, Handed
+from kshark.analysis.deliveries.records_in_flight import Piece
+from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
+from kshark.analysis.rules import triggers
+from kshark.analysis.sessions.steps import Acquired, Span
+
+#: Each rule is looked at.
+ALL: Final = -1
+_NOT_HELD: Final = triggers.NOT_HELD.sign
+_PASSES_OVER: Final = triggers.PASSES_OVER.sign
+_LACKING: Final = triggers.LACKING.sign
+_REFUSED_BEFORE: Final = triggers.REFUSED_BEFORE.sign
+_UNDUE: Final = triggers.UNDUE.sign | triggers.AGAIN.sign
+_AGAIN: Final = triggers.AGAIN.sign
+_DISORDERED: Final = triggers.DISORDERED.sign
+_OUT_OF_REACH: Final = triggers.OUT_OF_REACH.sign
+#: How records became available that rules look at when they are handed out again.
+_TELLING: Final = frozenset({"stored", "lock_timeout"})
 
 
-def is_plain(asked: Acknowledging) -> bool:
-    """Whether rules need not look at what was acknowledged, and answered."""
-    partition, rate = asked.share_partition, asked.rate
-    if asked.error != 0 or partition.handed >= asked.step.packet or (rate is not None and (rate.is_release_storm or rate.is_rejecting)):
-        return False
+def acknowledged(asked: Acknowledging) -> int:
+    """What is odd about acknowledgements that were answered."""
+    partition, rate, signs = asked.share_partition, asked.rate, 0
+    if asked.error != 0:
+        return ALL
+    if partition.handed >= asked.step.packet:
+        signs = triggers.AHEAD.sign
+    if rate is not None and (rate.is_release_storm or rate.is_rejecting):
+        signs |= triggers.MANY_BACK.sign
     for run in asked.runs:
         if run.type == GAP:
-            return False
+            signs |= _PASSES_OVER
+            break
     for first, last, (record, *others) in asked.pieces:
-        if others or record.stage is not ACQUIRED:
-            return False
         hold = record.hold
-        if hold is None or (partition.refused and hold.before is not None):
-            return False
-        if hold.lacks and between(hold.lacks, first, last):
-            return False
-    return True
+        if others or hold is None or record.stage is not ACQUIRED:
+            signs |= _NOT_HELD
+        if hold is not None:
+            if partition.refused and hold.before is not None:
+                signs |= _REFUSED_BEFORE
+            if hold.lacks and between(hold.lacks, first, last):
+                signs |= _LACKING
+    return signs
+
+
+def handed_out(
+    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, since_ns: int, until_ns: int
+) -> tuple[list[Handed], int]:
+    """The ranges that an answer hands out of a partition, with what was known of them between two times, and what is odd about them."""
+    records, stored, signs = partition.records, partition.stored, 0
+    handed: list[Handed] = []
+    before = -1 if stored is None else stored[0] - 1
+    for _, first, last, number in ranges:
+        if not before < first <= last:
+            signs |= _DISORDERED
+        before = last
+        pieces = records.over(first, last)
+        if pieces:
+            again = _again(number, pieces)
+            if again == _UNDUE:
+                pieces = [partition.between(piece, since_ns, until_ns) for piece in pieces]
+                again = _again(number, pieces)
+            signs |= again
+        elif number != 1:
+            signs |= _UNDUE
+        lacks = lacking(spans, first, last)
+        if lacks and any(one.kind == OUTSIDE for one in lacks):
+            signs |= _OUT_OF_REACH
+        handed.append(_handed((first, last, number, pieces, lacks)))
+    return handed, signs
+
+
+def _again(number: int, pieces: Sequence[Piece]) -> int:
+    """What is odd about records of which something was known before they are handed out."""
+    signs = 0 if 0 < number <= USUAL_LIMIT else _UNDUE
+    for piece in pieces:
+        record, *others = piece.value
+        if others or record.stage is not AVAILABLE or record.count != number - 1:
+            return _UNDUE
+        if record.how in _TELLING:
+            signs |= _AGAIN
+    return signs
+
+
+#: A NamedTuple made in C; see offset_ranges.
+_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None]], Handed]] = partial(tuple.__new__, Handed)

@@ -5,7 +5,7 @@ Members times partitions are many, and each member has locks in a few of them: w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -71,7 +71,7 @@ class GroupLocks:
 
 
 class Locks:
-    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until many are of no use any more."""
+    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many of no use."""
 
     def __init__(self, partition: Partition, group: GroupLocks) -> None:
         self.partition = partition
@@ -87,36 +87,44 @@ class Locks:
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
         self.forgotten_ns = 0
 
-    def add(self, hold: Hold, first: int, last: int, records: OffsetRanges[May]) -> None:
-        """`records` are those of the partition: who of them is still acquired."""
+    def add(self, hold: Hold, first: int, last: int) -> None:
+        """One more."""
         self._number += 1
         heappush(self._entries, (hold.late_ns, self._number, first, last, hold))
         member_id = hold.step.member_id
         if member_id not in self._members:
             self._members.add(member_id)
             self._group.join(member_id, self)
-        if len(self._entries) > 2 * len(records) + _STALE:
+        if hold.late_ns < self.first_ns:
+            self.first_ns = hold.late_ns
+            if hold.late_ns < self.told_ns:
+                self._group.tell(self)
+
+    def trim(self, records: OffsetRanges[May], count: int) -> None:
+        """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many ranges."""
+        if len(self._entries) > 2 * count + _STALE:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
             self._entries = [entry for entry in self._entries if id(entry[4]) in live]
             heapify(self._entries)
-        self.first_ns = self._entries[0][0] if self._entries else _NEVER
-        if self.first_ns < self.told_ns:
-            self._group.tell(self)
+            self.first_ns = self._entries[0][0] if self._entries else _NEVER
         if len(self._members) > 2 * len(self._entries) + _STALE:
             self._forget(self._members - {entry[4].step.member_id for entry in self._entries})
 
-    def out(self, now_ns: int) -> Iterator[tuple[int, int, Hold]]:
-        """First and last offset, and the acquisition, of each that is out for certain by that time."""
-        while self.first_ns < now_ns:
-            *_, first, last, hold = heappop(self._entries)
-            self.first_ns = self._entries[0][0] if self._entries else _NEVER
-            yield first, last, hold
+    def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
+        """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be left."""
+        entries, found = self._entries, list[tuple[int, int, Hold]]()
+        while entries and entries[0][0] < now_ns:
+            *_, first, last, hold = heappop(entries)
+            if hold.left:
+                found.append((first, last, hold))
+        self.first_ns = entries[0][0] if entries else _NEVER
+        return found
 
     def of(self, member_id: str | None) -> list[tuple[int, int]]:
         """First and last offsets, in their order, of those that the member has, or had."""
         if member_id not in self._members:
             return []
-        return sorted({(first, last) for _, _, first, last, hold in self._entries if hold.step.member_id == member_id})
+        return sorted({(first, last) for _, _, first, last, hold in self._entries if hold.left and hold.step.member_id == member_id})
 
     def clear(self) -> None:
         self.forgotten_ns = max((entry[0] for entry in self._entries), default=self.forgotten_ns)

@@ -74,8 +74,12 @@ class OffsetRanges(Generic[Value]):
     def over(self, first: int, last: int) -> list[Ranged[Value]]:
         """What is known between two offsets, cut off there."""
         firsts, lasts, values = self._firsts, self._lasts, self._values
-        found: list[Ranged[Value]] = []
+        if not lasts or first > lasts[-1]:
+            return []  # the usual: behind all others
         at, count = bisect_left(lasts, first), len(lasts)
+        if firsts[at] <= first <= last <= lasts[at]:
+            return [_ranged((first, last, values[at]))]  # as usual: all in one range
+        found: list[Ranged[Value]] = []
         while at < count and (begin := firsts[at]) <= last and first <= last:
             end = lasts[at]
             found.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
@@ -102,8 +106,9 @@ class OffsetRanges(Generic[Value]):
         firsts, lasts, values = self._firsts, self._lasts, self._values
         if lasts and first <= lasts[-1]:
             low, high = self._cut(first, last)
-            firsts[low:high], lasts[low:high], values[low:high] = [first], [last], [value]
-            self._join(low, low + 1)
+            if low + 1 != high or firsts[low] != first or lasts[low] != last:
+                firsts[low:high], lasts[low:high], values[low:high] = [first], [last], [value]
+            self._set(low, value)
         elif lasts and first == lasts[-1] + 1 and values[-1] is value:
             lasts[-1] = last
         else:  # the usual: behind all others
@@ -130,31 +135,34 @@ class OffsetRanges(Generic[Value]):
             self._firsts[low:high], self._lasts[low:high], self._values[low:high] = zip(*pieces, strict=True)
             self._join(low, low + len(pieces))
 
-    def change(self, first: int, last: int, change: Callable[[Value], Value | None]) -> tuple[int, bool]:
-        """Gives the ranges between two offsets another value each, None: nothing is known of them any more.
+    def change(self, first: int, last: int, change: Callable[[Value, int, int], Value]) -> tuple[int, bool]:
+        """Gives the ranges between two offsets other values, in their order; `change` is told the value and both ends of each.
 
-        How many offsets had one, and whether any has another now. Of one and the same value ranges behind each other get the same.
+        How many offsets had one, and whether any has another now.
         """
         firsts, lasts, values = self._firsts, self._lasts, self._values
-        size, changed = 0, False
         low = bisect_left(lasts, first)
-        if low < len(lasts) and firsts[low] == first and lasts[low] == last:
-            high = low + 1  # the usual: one range, as it was put there
-        else:
-            low, high = self._cut(first, last)
-        before: Any = firsts  # which is no value
-        value: Value | None = None
-        for at in range(high - 1, low - 1, -1):
+        if low < len(lasts) and firsts[low] <= first <= last <= lasts[low]:  # the usual: all in one range
+            before = values[low]
+            value = change(before, first, last)
+            if value is before:
+                return last - first + 1, False
+            if firsts[low] != first:
+                low, _ = self._cut(first, last)
+            elif lasts[low] != last:  # its head
+                firsts[low] = last + 1
+                firsts.insert(low, first)
+                lasts.insert(low, last)
+                values.insert(low, before)
+            self._set(low, value)
+            return last - first + 1, True
+        low, high = self._cut(first, last)
+        size, changed = 0, False
+        for at in range(low, high):
             size += lasts[at] - firsts[at] + 1
-            if values[at] is not before:
-                before = values[at]
-                value = change(before)
-                changed = changed or value is not before
-            if value is None:
-                del firsts[at], lasts[at], values[at]
-                high -= 1
-            else:
-                values[at] = value
+            before = values[at]
+            values[at] = value = change(before, firsts[at], lasts[at])
+            changed = changed or value is not before
         self._join(low, high)
         return size, changed
 
@@ -196,6 +204,13 @@ class OffsetRanges(Generic[Value]):
             lasts.insert(high - 1, last)
             values.insert(high, values[high - 1])
         return low, high
+
+    def _set(self, at: int, value: Value) -> None:
+        """Gives the range at this place another value."""
+        values = self._values
+        values[at] = value
+        if (at and values[at - 1] is value) or (at + 1 < len(values) and values[at + 1] is value):
+            self._join(at, at + 1)
 
     def _join(self, low: int, high: int) -> None:
         """Neighbours among these places, and around them, with one and the same value become one range."""

@@ -20,6 +20,8 @@ _MANY: Final = 10
 _REQUESTS: Final = 3
 _STORM: Final = 0.75
 _OFTEN: Final = 0.25
+#: What is no acceptance.
+_BACK: Final = frozenset({RELEASE, REJECT})
 
 
 class Rate(Struct, eq=False):
@@ -56,7 +58,7 @@ class Rates:
         """What was taken of a request; None as long as a member accepts all."""
         key = step.group_id, step.member_id, topic_id
         rate = self._rates.get(key)
-        if rate is None and not any(run.type == RELEASE or run.type == REJECT for run in runs):
+        if rate is None and _BACK.isdisjoint([kind for _, _, kind in runs]):
             return None
         if rate is None or rate.total >= _WINDOW:
             rate = self._rates[key] = Rate(step)

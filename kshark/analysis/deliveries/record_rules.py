@@ -7,12 +7,14 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.decades import Decades
+from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Starving, Unserved
 from kshark.analysis.judge import PENDING, Judgement
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
+from kshark.analysis.rules.rule import Checked
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
@@ -31,6 +33,8 @@ class RecordRules:
             about: [one for one in checks if one.check.order is None and one.check.about is about]
             for about in (Acknowledging, Acquiring, Misdirected, Persisted, Starving, Unserved)
         }
+        #: Of these by what is odd about a situation: those whose trigger is among that.
+        self._looking: dict[tuple[type[Situation], int], list[Checked]] = {}
         self._decades = Decades()
         self.covering: Final = covering
         self.pending: list[Verdict] = []
@@ -40,14 +44,23 @@ class RecordRules:
         if self.covering is not None:
             self.covering.step(now, type(now).__name__, now.step.api_key, accepted=accepted)
 
-    def judge(self, now: Situation, said: list[Verdict]) -> None:
-        """Adds what the rules say of it."""
+    def least(self, about: type[Situation]) -> int:
+        """What each such situation is looked at for, plain as it may be: for all, where there is a rule without a trigger."""
+        return 0 if all(one.check.trigger.sign for one in self._remarks[about]) else ALL
+
+    def judge(self, now: Situation, said: list[Verdict], signs: int = ALL) -> None:
+        """Adds what the rules say of it, of which `signs` are odd."""
         if isinstance(now, Acknowledging) and now.error in EXPLAINED:
             said += self._explain(now)
-        for rule, check in self._remarks[type(now)]:
+        for rule, check in self._looking.get((type(now), signs)) or self._look(type(now), signs):
             argument = check.look(now)
             if argument is not None:
                 said += self._said(judged(rule, argument))
+
+    def _look(self, about: type[Situation], signs: int) -> list[Checked]:
+        looking = [one for one in self._remarks[about] if signs == ALL or one.check.trigger.sign & signs]
+        self._looking[about, signs] = looking
+        return looking
 
     def prove(self, said: list[Verdict]) -> None:
         """Adds what waited and is proved by now."""

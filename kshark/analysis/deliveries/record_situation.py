@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from kshark.analysis.coordinator.persisting import Persisting
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
@@ -22,8 +24,7 @@ Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown"
 _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 
 
-@dataclass(slots=True, eq=False)
-class Acknowledging:
+class Acknowledging(Struct, eq=False):
     """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
 
     `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member joined its group,

@@ -15,12 +15,15 @@ from kshark.analysis.deliveries.offset_ranges import Ranged
 from kshark.analysis.machines.in_flight import ACQUIRED, STORED, Stage
 from kshark.analysis.sessions.steps import Batch, Step
 
+#: A timer that is due may come so much later.
+TIMER_NS: Final = 100_000_000
+
 
 class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
 
     `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one. `lacks`: which of the
-    range that was handed out have no record, None where that is not known.
+    range that was handed out have no record, None where that is not known. `left`: how many of them may still be locked, at most.
     """
 
     step: Step
@@ -29,6 +32,7 @@ class Hold(Struct, eq=False):
     renewal: Step | None = None
     before: Hold | None = None
     lacks: Lacks | None = None
+    left: int = 1
 
     @property
     def since(self) -> Step:
@@ -39,6 +43,14 @@ class Hold(Struct, eq=False):
     def lock_ns(self) -> int:
         """How long the lock is, at least."""
         return self.early_ns - self.since.time_ns
+
+    def renewed(self, step: Step, size: int) -> Hold:
+        """It, of so many of its records, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as
+        long as before.
+        """
+        answer = step.answer
+        lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else self.early_ns - self.step.time_ns
+        return Hold(self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, None, self.lacks, size)
 
     def is_of(self, step: Step) -> bool:
         """Whether the member of that request has, or had, the records, since before it was the broker's turn to take it."""
@@ -122,10 +134,11 @@ def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
 
 def held_before(pieces: Sequence[Piece]) -> Hold | None:
     """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
-    holds = {id(one.hold): one.hold for piece in pieces for one in piece.value}
-    if len(holds) != 1 or any(one.how == "released" for piece in pieces for one in piece.value):
-        return None
-    (hold,) = holds.values()
+    hold = pieces[0].value[0].hold
+    for piece in pieces:
+        for one in piece.value:
+            if one.hold is not hold or one.how == "released":
+                return None
     return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)
 
 

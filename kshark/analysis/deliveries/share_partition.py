@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice, takewhile
-from operator import attrgetter
+from itertools import chain, islice, takewhile
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.coordinator.persisting import Persistence
+from kshark.analysis.coordinator.persisting import Persistence, concern
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import Hold, Locked, May, Piece, Record, Run, Stored, held_before
+from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
@@ -30,11 +30,10 @@ from kshark.analysis.surroundings.brokers import Broker
 #: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
-#: A timer that is due may come so much later.
-_TIMER_NS: Final = 100_000_000
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
 _stage: Final = attrgetter("stage")
+_first: Final = itemgetter(0)
 
 
 class Change(NamedTuple):
@@ -165,30 +164,35 @@ class SharePartition:
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
             self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
         self.earlier, self.handed = None, answer.packet
-        self.time(answer.packet, answer.time_ns)
-        lock_ns = answer.lock_ns
+        records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
+        if locks.first_ns < answer.time_ns:
+            self.time(answer.packet, answer.time_ns)
         early = step.time_ns + (_SHORTEST_NS if lock_ns is None else lock_ns)
-        late = answer.time_ns + _TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
+        late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
         for first, last, count, pieces, lacks in handed:
             if first > last:
                 continue
-            hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks)
+            hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
             if count > self.highest:
                 self.highest = count
-            self.records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
-            self.locks.add(hold, first, last, self.records)
+            records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
+            locks.add(hold, first, last)
             if self._is_fresh and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
                 self.end = last + 1
                 if last > self.reached:
                     self.reached = last
-            if first < self.window.low or last > self.window.last:
-                self.window.acquire(step, first, last)
-            self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
-        self._forget()
+            if first < window.low or last > window.last:
+                window.acquire(step, first, last)
+            if self._tell is not None:
+                self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
+        count = len(records)
+        locks.trim(records, count)
+        if count > self.room:
+            self._forget(count)
 
     def miss(self, fetch: Step) -> None:
         """A fetch may have acquired records and handed out none: those that were seen first need not be the first."""
@@ -197,34 +201,34 @@ class SharePartition:
 
     def acknowledge(self, step: Step, runs: Iterable[Run], *, certain: bool) -> None:
         """Acknowledgements that were taken, or may have been where that is not `certain`."""
-        self.time(step.end, step.end_ns)
-        taken = [run for run in runs if run.type in AFTER and self._acknowledge(step, run, certain)]
+        if self.locks.first_ns < step.end_ns:
+            self.time(step.end, step.end_ns)
+        records, taken = self.records, list[Run]()
+        for run in runs:
+            first, last, kind = run
+            if kind not in AFTER:
+                continue
+            known_of, changed = records.change(first, last, partial(self._after, kind, step, certain))
+            if (certain and known_of <= last - first and self._take(run, step)) or changed:
+                taken.append(run)
+        if not taken:
+            return
         self._advance()
-        self._forget()
-        for run in taken if certain else ():
-            self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
+        if (count := len(records)) > self.room:
+            self._forget(count)
+        if certain and self._tell is not None:
+            for run in taken:
+                self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
-    def _acknowledge(self, step: Step, run: Run, certain: bool) -> bool:
-        """Says whether anything changed."""
-        kind = run.type
-        known_of, changed = self.records.change(run.first, run.last, partial(self._after, kind, step, certain))
-        if certain and known_of <= run.last - run.first:
-            for first, last in self.records.gaps(run.first, run.last):
-                if self.start is None or first >= self.start:
-                    self.records.put(first, last, (Record(AFTER[kind], None, None, step, EVENT[kind]),))
-                    changed = True
-        if changed and kind == RENEW:
-            for piece in self.records.over(run.first, run.last):
-                for one in piece.value:
-                    if one.hold is not None and one.hold.renewal is step:
-                        self.locks.add(one.hold, piece.first, piece.last, self.records)
-        elif changed and kind == RELEASE:
-            for piece in self.records.over(run.first, run.last):
-                self.worn.give_back(*piece)
-        return changed
+    def _take(self, run: Run, step: Step) -> bool:
+        """Of offsets of which nothing was known it is known now what they are; says whether there were any."""
+        missing = [(first, last) for first, last in self.records.gaps(run.first, run.last) if self.start is None or first >= self.start]
+        for first, last in missing:
+            self.records.put(first, last, (Record(AFTER[run.type], None, None, step, EVENT[run.type]),))
+        return bool(missing)
 
-    def _after(self, kind: int, step: Step, certain: bool, may: May) -> May:
-        """What records may be in behind an acknowledgement."""
+    def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
+        """What these records may be in behind an acknowledgement."""
         becomes: list[Record] = []
         for one in may:
             hold = one.hold
@@ -233,8 +237,15 @@ class SharePartition:
             if kind == RELEASE:
                 becomes += self._given_back(one, EVENT[RELEASE], step)
             else:
-                becomes.append(Record(AFTER[kind], one.count, _renewed(hold, step) if kind == RENEW else hold, step, EVENT[kind]))
+                lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
+                becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
+                if lock is not hold:
+                    self.locks.add(lock, first, last)
+            if certain and len(may) == 1:
+                hold.left -= last - first + 1
         if becomes:
+            if kind == RELEASE:
+                self.worn.give_back(first, last, becomes)
             return tuple(becomes) if certain else (*may, *becomes)
         newer = any(one.by is not None and one.by.end > step.packet for one in may)
         if newer or not certain or all(one.stage in TERMINAL for one in may):
@@ -279,20 +290,22 @@ class SharePartition:
             self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
         self._advance()
 
-    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]) -> None:
+    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[Stored]) -> None:
         """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the answer."""
-        self.time(packet, time_ns)
+        if self.locks.first_ns < time_ns:
+            self.time(packet, time_ns)
+        before = self.start
         if start >= 0:
-            self.start = start if self.start is None else max(self.start, start)
+            self.start = start if before is None or start > before else before
             self._is_fresh = False
-        asked = [run for runs in self.open for run in runs]
-        for one in stored:
-            for run in asked:
-                if run.first <= one.last and run.last >= one.first:
-                    break
-            else:
+        asked = [*chain(*self.open)]
+        # one that begins as what is asked does is part of it
+        news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
+        for one, is_asked in zip(stored, news, strict=False):
+            if not is_asked:
                 self._settle(packet, sent_ns, time_ns, one)
-        self._advance()
+        if news or self.start != before:
+            self._advance()
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """An administrator moved the start offset of a group without members."""
@@ -316,7 +329,7 @@ class SharePartition:
             if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
                 how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
             now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - _TIMER_NS for one in may):
+            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
                 self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
                 continue
             self.records.put(piece.first, piece.last, (now,))
@@ -336,13 +349,11 @@ class SharePartition:
         self.persistence = Persistence()
         self.doubt = packet, why
 
-    def _forget(self) -> None:
-        """Of what is done with a little is kept, for acknowledgements that come twice."""
-        count = len(self.records)
-        if count > self.room:
-            done = takewhile(_is_done, (one.value for one in islice(self.records, count - self.room)))
-            many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
-            self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
+    def _forget(self, count: int) -> None:
+        """Of what is done with a little is kept, for acknowledgements that come twice; `count` ranges are too many."""
+        done = takewhile(_is_done, (one.value for one in islice(self.records, count - self.room)))
+        many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
+        self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
     def _begin_anew(self, why: str) -> None:
         self.earlier = self.earlier or (self.records, why)
@@ -354,7 +365,7 @@ class SharePartition:
 
     def time(self, packet: int, now_ns: int) -> None:
         """Locks that are out for certain by that time are."""
-        for first, last, hold in self.locks.out(now_ns) if self.locks.first_ns < now_ns else ():
+        for first, last, hold in self.locks.out(now_ns):
             for one in self.records.over(first, last):
                 held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
@@ -388,10 +399,3 @@ class SharePartition:
 
 def _is_done(may: May) -> bool:
     return TERMINAL.issuperset(map(_stage, may))
-
-
-def _renewed(hold: Hold, step: Step) -> Hold:
-    """It, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as long as before."""
-    answer = step.answer
-    lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else hold.early_ns - hold.step.time_ns
-    return Hold(hold.step, step.time_ns + lock_ns, step.end_ns + lock_ns + _TIMER_NS, step, None, hold.lacks)

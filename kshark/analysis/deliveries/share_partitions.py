@@ -6,7 +6,7 @@ the answer that hands them out. Who acquires in between is told apart by the pac
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -14,9 +14,8 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.coordinator.state_steps import StateStep
-from kshark.analysis.deliveries.fast_path import is_plain
+from kshark.analysis.deliveries import fast_path
 from kshark.analysis.deliveries.given_up import given_up
-from kshark.analysis.deliveries.lacking import lacking
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
@@ -24,11 +23,12 @@ from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
 from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Stored, runs_of, stored_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.deliveries.sight import seen_since
+from kshark.analysis.deliveries.stranded import Stranded
 from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
-from kshark.analysis.machines.in_flight import AVAILABLE, USUAL_LIMIT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
 from kshark.analysis.sessions.session_state import Hint, SessionState
 from kshark.analysis.sessions.steps import (
     ACCEPTED,
@@ -42,7 +42,6 @@ from kshark.analysis.sessions.steps import (
     Partition,
     Step,
 )
-from kshark.analysis.surroundings.brokers import Broker
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.surroundings.releases import all_say
 from kshark.analysis.verdict import Verdict
@@ -54,10 +53,7 @@ _INVALID_RECORD_STATE: Final = 121
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
 #: What may become of acknowledgements without anything being wrong with the partition: taken, or not said; invalid; of others' records.
 _UNSHAKEN: Final = frozenset({0, None, 42, 121})
-#: How records became available that rules look at when they are handed out again.
-_TELLING: Final = frozenset({"stored", "lock_timeout"})
-#: Fetches of one group without records that are remembered.
-_STRANDED: Final = 16
+_partition: Final = itemgetter(0)
 
 
 class Deliveries:
@@ -73,14 +69,17 @@ class Deliveries:
         self._rules = RecordRules(book, covering)
         self._rates = Rates()
         self._tell = tell
-        self._exact = exact
         self._looks_at_all = exact or covering is not None
+        #: What acknowledgements and acquisitions are looked at for in any case.
+        self._of_acknowledging = fast_path.ALL if exact else self._rules.least(Acknowledging)
+        self._of_acquiring = fast_path.ALL if exact else self._rules.least(Acquiring)
         self._partitions: OrderedDict[_Key, SharePartition] = OrderedDict()
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
         self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
-        #: Fetches of each group at each broker that may have acquired records and handed out none.
-        self._stranded: dict[tuple[str | None, Broker], deque[Step]] = {}
+        self._stranded = Stranded()
         self._wide = WidePartitions()
+        #: How many ranges each partition remembers that are done with.
+        self._room = limits.IN_FLIGHT_RANGES
         #: What was read of share partitions before anybody asked for their records: start offset, records, and the exchange.
         self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
 
@@ -97,16 +96,16 @@ class Deliveries:
 
     def ask(self, step: Step) -> Sequence[Acknowledging]:
         """What a request acknowledges, by partition, and what it meets; to be given back with the answer."""
-        acknowledged = [listed for listed in step.listed if listed.acknowledged]
-        if not acknowledged:
-            return ()
         seen: dict[Partition, Acknowledging] = {}
-        for listed in acknowledged:
-            runs = runs_of(listed.acknowledged)
-            partition = self._of(step, listed.partition)
-            pieces = [piece for batch in listed.acknowledged for piece in partition.records.over(batch.first, batch.last)]
+        for listed in step.listed:
+            batches = listed.acknowledged
+            if not batches:
+                continue
+            partition, pieces = self._of(step, listed.partition), list[Piece]()
+            for batch in batches:
+                pieces += partition.records.over(batch.first, batch.last)
             # of entries that repeat each other brokers take the last
-            seen[listed.partition] = Acknowledging(step, partition, listed.acknowledged, runs, pieces)
+            seen[listed.partition] = Acknowledging(step, partition, batches, runs_of(batches), pieces)
         for one in seen.values():
             partition = one.share_partition
             partition.open.append(one.runs)
@@ -212,7 +211,7 @@ class Deliveries:
                 partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored)
             partition.stored, partition.seen = (start, read), max(partition.seen, read.call.end)  # a restart before is over
-            for lost in self._stranded.get((partition.group_id, partition.leader), ()):
+            for lost in self._stranded.of(partition.group_id, partition.leader):
                 if lost.end > read.packet:
                     partition.miss(lost)
 
@@ -226,11 +225,13 @@ class Deliveries:
             if asked.error in EXPLAINED:
                 asked.seen_since = seen_since(step, session)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
-            self._rules.cover(asked, accepted=asked.error == 0)
+            if self._rules.covering is not None:
+                self._rules.cover(asked, accepted=asked.error == 0)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
                 asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
-            if self._exact or not is_plain(asked):
-                self._rules.judge(asked, said)
+            signs = self._of_acknowledging or fast_path.acknowledged(asked)
+            if signs:
+                self._rules.judge(asked, said, signs)
             before = asked.stored
             if before is not None and (asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)):
                 self._persisted(asked, before, said)
@@ -254,34 +255,48 @@ class Deliveries:
 
     def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
-        until_ns = answer.time_ns + session.clock.disorder_ns
-        for key, ranges in groupby(acquired, itemgetter(0)):
+        since_ns, until_ns = step.time_ns, answer.time_ns + session.clock.disorder_ns
+        for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
-            handed: list[Handed] = []
-            spans = answer.spans.get(key)
-            start = 0 if partition.stored is None else partition.stored[0]
-            before, odd = start - 1, self._exact or step.most_records is not None or partition.earlier is not None
-            for _, first, last, count in ranges:
-                pieces = partition.over(first, last, step.time_ns, until_ns)
-                lacks = lacking(spans, first, last)
-                handed.append(Handed(first, last, count, pieces, lacks))
-                odd = odd or not before < first <= last or bool(lacks) or not _is_due(count, pieces)
-                before = last
+            handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), since_ns, until_ns)
+            signs |= self._of_acquiring
             locked = partition.locked
-            if locked is None or locked.lock_ns != answer.lock_ns:
-                locked = self._locked_otherwise(partition, answer.lock_ns)
-                odd = odd or locked is not None
-            if odd or partition.worn.ranges or self._rules.covering is not None:
-                stranded = self._stranded.get((step.group_id, partition.leader), ())
-                lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
-                now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
-                self._rules.cover(now, accepted=True)
-                if odd or lost:
-                    self._rules.judge(now, said)
+            if locked is None or locked.lock_ns != answer.lock_ns or partition.earlier is not None or step.most_records is not None:
+                signs |= self._odd(step, answer, partition)
+            if signs or partition.worn.ranges or self._rules.covering is not None:
+                self._look(step, answer, session, partition, handed, signs, said)
             partition.acquire(step, answer, handed)
             if partition.window.last - partition.window.low >= LEAST - 1:
                 self._wide.add(partition)
         answer.spans = {}  # what of them matters is known of the records
+
+    def _odd(self, step: Step, answer: Answer, partition: SharePartition) -> int:
+        """What is odd about an acquisition, whatever the records."""
+        signs = 0 if step.most_records is None else LIMITED.sign
+        if partition.earlier is not None:
+            signs |= ANEW.sign
+        return signs if self._locked_otherwise(partition, answer.lock_ns) is None else signs | RELOCKED.sign
+
+    def _look(
+        self,
+        step: Step,
+        answer: Answer,
+        session: SessionState,
+        partition: SharePartition,
+        handed: Sequence[Handed],
+        signs: int,
+        said: list[Verdict],
+    ) -> None:
+        """What the rules say of an acquisition of which something is odd, or which may show that records are given up."""
+        stranded = self._stranded.of(step.group_id, partition.leader)
+        lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
+        locked = self._locked_otherwise(partition, answer.lock_ns) if signs & RELOCKED.sign else None
+        now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
+        self._rules.cover(now, accepted=True)
+        if lost:
+            signs |= GIVEN_UP.sign
+        if signs:
+            self._rules.judge(now, said, signs)
 
     def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
         """Partitions that could not be fetched from."""
@@ -320,26 +335,14 @@ class Deliveries:
 
     def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:
         """A fetch without records."""
-        self._strand(step, session)
+        if self._stranded.add(step, session):
+            for one in self._groups.get(step.group_id, {}).values():
+                if one.leader is session.broker:
+                    one.miss(step)
         if step.group_id in self._wide.groups:
             for now in self._wide.starving(step, session):
                 self._rules.cover(now, accepted=True)
                 self._rules.judge(now, said)
-
-    def _strand(self, step: Step, session: SessionState) -> None:
-        """A fetch that may have acquired records and handed out none: not answered, throttled, overtaken, or failed behind the session.
-
-        A topic that does not exist fails the whole answer (UNKNOWN_SERVER_ERROR), and what was acquired of others stays locked: seen on
-        4.1.2 and 4.3.1.
-        """
-        answer, last = step.answer, session.last
-        overtaken = step.reply is INVALID_EPOCH and last is not None and last.packet > step.packet
-        if answer is None or answer.throttled or overtaken or step.reply is FAILED_LATER:
-            self._stranded.setdefault((step.group_id, session.broker), deque(maxlen=_STRANDED)).append(step)
-            for one in self._led(step.group_id, session.broker):
-                one.miss(step)
-            if len(self._stranded) > limits.SHARE_PARTITIONS:
-                del self._stranded[next(iter(self._stranded))]
 
     def close(self) -> Sequence[Verdict]:
         """No more is seen: what waits is not proved."""
@@ -359,9 +362,10 @@ class Deliveries:
             self._begin(found)
             if len(self._partitions) > limits.SHARE_PARTITIONS:
                 self._forget(*self._partitions.popitem(last=False)[0])
+            self._room = min(limits.DONE_RANGES // len(self._partitions), limits.IN_FLIGHT_RANGES)
         else:
             self._partitions.move_to_end(key)
-        found.room = min(limits.DONE_RANGES // len(self._partitions), limits.IN_FLIGHT_RANGES)
+        found.room = self._room
         found.meets(step, broker)
         return found
 
@@ -371,21 +375,6 @@ class Deliveries:
         if not of_group:
             del self._groups[group_id], self._locks[group_id]
         self._wide.drop(group_id, partition)
-
-    def _led(self, group_id: str | None, broker: Broker) -> list[SharePartition]:
-        """The share partitions of the group that the broker leads."""
-        return [partition for partition in self._groups.get(group_id, {}).values() if partition.leader is broker]
-
-
-def _is_due(number: int, pieces: Sequence[Piece]) -> bool:
-    """Whether the records were to be had, and this is the number of the delivery that was due; no rule has anything to say of that."""
-    if not pieces:
-        return number == 1
-    for piece in pieces:
-        record, *others = piece.value
-        if others or record.stage is not AVAILABLE or record.count != number - 1 or record.how in _TELLING:
-            return False
-    return 0 < number <= USUAL_LIMIT
 
 
 def _is_alone(session: SessionState, connection: Connection) -> bool:

@@ -12,7 +12,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.refusals import acknowledged, refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import RENEWS, TAKEN
+from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS
 from kshark.analysis.sessions.steps import Step
 
 _INVALID_REQUEST: Final = 42
@@ -285,7 +285,7 @@ ROWS: Final = (
         causes=("twice",),
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
-        checks=(Check(twice, order=70, about=Acknowledging), Check(accepted_twice, trigger=TAKEN, about=Acknowledging)),
+        checks=(Check(twice, order=70, about=Acknowledging), Check(accepted_twice, trigger=NOT_HELD, about=Acknowledging)),
     ),
     Rule(
         number=59,
@@ -314,7 +314,7 @@ ROWS: Final = (
         source="Kafka: KafkaApis.handleShareAcknowledgeRequest",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(no_result, about=Acknowledging),),
+        checks=(Check(no_result, trigger=NOT_TAKEN, about=Acknowledging),),
     ),
     Rule(
         number=65,

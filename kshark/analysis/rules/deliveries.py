@@ -14,7 +14,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import LIMITED
+from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, UNDUE
 from kshark.analysis.sessions.session_state import Unbroken
 from kshark.analysis.sessions.steps import Call, Step
 
@@ -169,7 +169,7 @@ ROWS: Final = (
         tickets=("KAFKA-19632", "KAFKA-19954"),
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(held_by_another, about=Acquiring),),
+        checks=(Check(held_by_another, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=73,
@@ -183,7 +183,7 @@ ROWS: Final = (
         source="Kafka: SharePartition.acquire",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(held_already, about=Acquiring),),
+        checks=(Check(held_already, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=74,
@@ -198,7 +198,7 @@ ROWS: Final = (
         source="Kafka: SharePartition.acknowledge",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(done_with, about=Acquiring),),
+        checks=(Check(done_with, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=81,
@@ -212,7 +212,7 @@ ROWS: Final = (
         source="Kafka: ShareFetchUtils.processFetchResponse",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(outside_of_its_records, about=Acquiring),),
+        checks=(Check(outside_of_its_records, trigger=OUT_OF_REACH, about=Acquiring),),
     ),
     Rule(
         number=82,
@@ -229,7 +229,7 @@ ROWS: Final = (
         blame=("broker",),
         verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
-        checks=(Check(ranges_contradict, about=Acquiring),),
+        checks=(Check(ranges_contradict, trigger=DISORDERED, about=Acquiring),),
     ),
     Rule(
         number=83,
@@ -244,7 +244,7 @@ ROWS: Final = (
         tickets=("KAFKA-19859",),
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(below_the_start, about=Acquiring),),
+        checks=(Check(below_the_start, trigger=DISORDERED, about=Acquiring),),
     ),
     Rule(
         number=84,

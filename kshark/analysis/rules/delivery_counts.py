@@ -12,6 +12,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import AVAILABLE
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.sessions.steps import FAILED_LATER, Step
 from kshark.analysis.surroundings.releases import Release
 
@@ -157,7 +158,7 @@ ROWS: Final = (
         tickets=("KAFKA-17541", "KAFKA-19972"),
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(counted_wrongly, about=Acquiring),),
+        checks=(Check(counted_wrongly, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=76,
@@ -176,7 +177,7 @@ ROWS: Final = (
         blame=("broker",),
         verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
-        checks=(Check(counted_back, about=Acquiring), Check(counted_anew, about=Acquiring)),
+        checks=(Check(counted_back, trigger=UNDUE, about=Acquiring), Check(counted_anew, trigger=ANEW, about=Acquiring)),
     ),
     Rule(
         number=77,
@@ -189,7 +190,7 @@ ROWS: Final = (
         source="Kafka: InFlightState.tryUpdateState",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(counted_none, about=Acquiring),),
+        checks=(Check(counted_none, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=78,
@@ -204,7 +205,7 @@ ROWS: Final = (
         source="Kafka: GroupCoordinatorConfig (group.share.delivery.count.limit)",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(counted_too_many, about=Acquiring),),
+        checks=(Check(counted_too_many, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=86,
@@ -220,6 +221,6 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(stranded, about=Acquiring),),
+        checks=(Check(stranded, trigger=AGAIN, about=Acquiring),),
     ),
 )

@@ -13,7 +13,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import Check, Rule
-from kshark.analysis.rules.triggers import TAKEN
+from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
 from kshark.analysis.sessions.session_state import Unbroken
 
 _DOES: Final[dict[int, str]] = {GAP: "passes over", ACCEPT: "accepts", RELEASE: "releases", REJECT: "rejects"}
@@ -92,7 +92,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         machine=IN_FLIGHT,
-        checks=(Check(passed_over, trigger=TAKEN, about=Acknowledging),),
+        checks=(Check(passed_over, trigger=PASSES_OVER, about=Acknowledging),),
     ),
     Rule(
         number=62,
@@ -107,6 +107,6 @@ ROWS: Final = (
         "ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         machine=IN_FLIGHT,
-        checks=(Check(not_passed_over, trigger=TAKEN, about=Acknowledging),),
+        checks=(Check(not_passed_over, trigger=LACKING, about=Acknowledging),),
     ),
 )

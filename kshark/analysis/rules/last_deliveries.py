@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
@@ -12,6 +12,7 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import LEAST_LIMIT
 from kshark.analysis.rules.refusals import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import GIVEN_UP
 from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.releases import Release
 
@@ -31,12 +32,15 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
     last = _last_delivery(now.given_up[0])
     same = [piece for piece in now.given_up if _last_delivery(piece) is last]
     rest = [piece for piece in now.given_up if _last_delivery(piece) is not last]
-    others = f"; the same goes for {told_all(rest)}" if rest else ""
-    text = (
-        f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
-        f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-        f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
-    )
+
+    def text() -> str:
+        others = f"; the same goes for {told_all(rest)}" if rest else ""
+        return (
+            f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
+            f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
+            f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+        )
+
     return _argument(now, now.given_up, text, *([record.by] if record.by else []))
 
 
@@ -62,7 +66,7 @@ def _last_delivery(piece: Piece) -> Step:
     return hold.step
 
 
-def _argument(now: Acquiring, pieces: Sequence[Piece], text: str, *between: Step) -> Argument:
+def _argument(now: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: Step) -> Argument:
     offsets = pieces[0].first, pieces[-1].last
     witness = (_last_delivery(pieces[0]), *between, now.step)
     return Argument(text, witness, EXCHANGE, partition=now.share_partition.partition, offsets=offsets)
@@ -84,7 +88,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_in_vain, about=Acquiring),),
+        checks=(Check(delivered_in_vain, trigger=GIVEN_UP, about=Acquiring),),
     ),
     Rule(
         number=80,
@@ -100,6 +104,6 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_together, about=Acquiring),),
+        checks=(Check(delivered_together, trigger=GIVEN_UP, about=Acquiring),),
     ),
 )

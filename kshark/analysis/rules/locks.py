@@ -10,6 +10,7 @@ from kshark.analysis.deliveries.window import usual_size
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED
 from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import RELOCKED
 
 
 def window_full(now: Starving) -> Argument | None:
@@ -78,6 +79,6 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(lock_changed, about=Acquiring),),
+        checks=(Check(lock_changed, trigger=RELOCKED, about=Acquiring),),
     ),
 )

@@ -6,14 +6,17 @@ that the member certainly had: nobody else could have had them stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain
+from operator import itemgetter
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from kshark.analysis.argument import EXCHANGE, Argument, refused_with
-from kshark.analysis.coordinator.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concerns
+from kshark.analysis.coordinator.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concern
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.record_situation import Persisted
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece
+from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Run
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
 from kshark.analysis.rules.refusals import told
@@ -24,6 +27,9 @@ from kshark.analysis.sessions.steps import FINAL
 
 _INVALID_RECORD_STATE: Final = 121
 _WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE: "as released", REJECT: "as rejected"}
+
+
+_Range = TypeVar("_Range", Piece, Run)
 
 
 class NotStored(NamedTuple):
@@ -81,8 +87,9 @@ def stored_otherwise(now: Persisted) -> Argument | None:
     _, partition = now.asked.partition
     if now.asked.error != 0 or not now.persisting.writes:
         return None
+    effects = _effects(now)
     for piece, hold, unbroken in _held(now):
-        found = [*_stored(now, piece)]
+        found = effects.get(piece[:2], ())
         right = [one for one in found if one.fits]
         for one in found:
             if one.fits or any(other.first <= one.last and other.last >= one.first for other in right):
@@ -100,8 +107,9 @@ def refused_and_stored(now: Persisted) -> Argument | None:
     (_, partition), error = now.asked.partition, now.asked.error
     if error != _INVALID_RECORD_STATE or not now.persisting.writes:
         return None
+    effects = _effects(now)
     for piece, hold, unbroken in _held(now):
-        for one in _stored(now, piece):
+        for one in effects.get(piece[:2], ()):
             if not one.fits:
                 continue
             text = (
@@ -143,25 +151,45 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if session is None:
         return
     until_ns = step.answer.time_ns + session.clock.disorder_ns
-    for piece in now.asked.pieces:
+    pieces = now.asked.pieces
+    for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
         (record, *more), hold = piece.value, piece.value[0].hold
         if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(until_ns):
             continue
         is_its_own = hold.step.connection is step.connection and hold.step.end < step.packet and hold.step.packet > partition.shaken
-        if is_its_own and not any(concerns(runs, piece.first, piece.last) for runs in partition.open):
+        if is_its_own and not is_asked:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
 
 
-def _stored(now: Persisted, piece: Piece) -> Iterator[_Effect]:
-    """What was stored of these records meanwhile."""
-    runs = [run for run in now.asked.runs if run.first <= piece.last and run.last >= piece.first and run.type in STORED_AS]
+def _effects(now: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
+    """What was stored of the records meanwhile, by first and last offset of what was known of them."""
+    pieces, runs = _Over(now.asked.pieces), _Over([run for run in now.asked.runs if run.type in STORED_AS])
+    effects: dict[tuple[int, ...], list[_Effect]] = {}
     for write, batch in now.persisting.writes:
-        if batch.first > piece.last or batch.last < piece.first:
-            continue
-        for run in runs:
-            first, last = max(piece.first, batch.first, run.first), min(piece.last, batch.last, run.last)
-            if first <= last:
-                yield _Effect(write, batch.stage, run.type, first, last)
+        for run in runs.between(batch.first, batch.last):
+            first, last = max(batch.first, run.first), min(batch.last, run.last)
+            for piece in pieces.between(first, last):
+                one = _Effect(write, batch.stage, run.type, max(piece.first, first), min(piece.last, last))
+                effects.setdefault(piece[:2], []).append(one)
+    return effects
+
+
+class _Over(Generic[_Range]):
+    """Ranges that may lie over each other: those of some offsets are found without going through all."""
+
+    def __init__(self, ranges: Iterable[_Range]) -> None:
+        self._ranges: list[_Range] = sorted(ranges, key=itemgetter(0))
+        #: How far each and those before it reach.
+        self._reach: list[int] = [*accumulate((one.last for one in self._ranges), max)]
+
+    def between(self, first: int, last: int) -> Iterator[_Range]:
+        """Those that hold any of these offsets."""
+        for at in range(bisect_left(self._reach, first), len(self._ranges)):
+            one = self._ranges[at]
+            if one.first > last:
+                break
+            if one.last >= first:
+                yield one
 
 
 def _of(now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored) -> Argument:

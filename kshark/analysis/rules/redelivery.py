@@ -4,7 +4,8 @@ to 69, 87 and 88.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
@@ -16,7 +17,7 @@ from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import refusal, told, told_all
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import UNTOLD
+from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.sessions.session_state import Unbroken
 from kshark.analysis.sessions.steps import Step
 
@@ -102,7 +103,7 @@ def lost(now: Acquiring) -> Argument | None:
     (_, one), by = found[0], found[0][1].by
     assert by is not None
     text = f"{by.here} had {one.how} them and was not answered ({by.packets}); they were processed, and are once more"
-    return _again(now, [piece for piece, other in found if other.by is by], text, by)
+    return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
 def _is_lost(record: Record, step: Step) -> bool:
@@ -114,11 +115,7 @@ def never_acknowledged(now: Acquiring) -> Argument | None:
     """The member said nothing of the records before their lock was out."""
     for by, pieces, work in _timed_out(now):
         if work is None:
-            text = (
-                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and acknowledged none of these before the lock "
-                f"was out"
-            )
-            return _again(now, pieces, text, by)
+            return _again(now, pieces, partial(_had, by, "acknowledged none of these"), by)
     return None
 
 
@@ -126,12 +123,12 @@ def too_slow(now: Acquiring) -> Argument | None:
     """The lock was out before the member was done with the records, though it was at work on them."""
     for by, pieces, work in _timed_out(now):
         if work is not None:
-            text = (
-                f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and was still at work with {work.here} "
-                f"({work.packets}) before the lock was out"
-            )
-            return _again(now, pieces, text, by, work)
+            return _again(now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work)
     return None
+
+
+def _had(by: Step, and_then: str) -> str:
+    return f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
 
 
 def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
@@ -173,12 +170,15 @@ def _pieces(now: Acquiring) -> Iterator[Piece]:
     return (piece for handed in now.handed for piece in handed.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], text: str, *before: Step) -> Argument:
+def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
     """What is said of records that are handed out again; `before`: exchanges by which one knows."""
     step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
-    come = "comes" if first == last else "come"
-    said = f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {text}"
-    return Argument(said, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
+
+    def text() -> str:
+        come = "comes" if first == last else "come"
+        return f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {why()}"
+
+    return Argument(text, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
 
 
 # -- processed twice
@@ -264,7 +264,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
         machine=IN_FLIGHT,
-        checks=(Check(meant_the_delivery_before, about=Acknowledging),),
+        checks=(Check(meant_the_delivery_before, trigger=AHEAD, about=Acknowledging),),
     ),
     Rule(
         number=64,
@@ -297,7 +297,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(lost, about=Acquiring),),
+        checks=(Check(lost, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=68,
@@ -313,7 +313,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(never_acknowledged, about=Acquiring),),
+        checks=(Check(never_acknowledged, trigger=AGAIN, about=Acquiring),),
     ),
     Rule(
         number=87,
@@ -329,7 +329,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(too_slow, about=Acquiring),),
+        checks=(Check(too_slow, trigger=AGAIN, about=Acquiring),),
     ),
     Rule(
         number=69,
@@ -344,7 +344,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(mostly_released, about=Acknowledging),),
+        checks=(Check(mostly_released, trigger=MANY_BACK, about=Acknowledging),),
     ),
     Rule(
         number=69,
@@ -360,7 +360,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(often_rejected, about=Acknowledging),),
+        checks=(Check(often_rejected, trigger=MANY_BACK, about=Acknowledging),),
     ),
     Rule(
         number=88,
@@ -376,6 +376,9 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(processed_meanwhile, about=Acknowledging), Check(processed_before, about=Acknowledging)),
+        checks=(
+            Check(processed_meanwhile, trigger=LOST_MEANWHILE, about=Acknowledging),
+            Check(processed_before, trigger=REFUSED_BEFORE, about=Acknowledging),
+        ),
     ),
 )

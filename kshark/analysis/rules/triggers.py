@@ -18,13 +18,15 @@ class Trigger:
     and `step`.
 
     Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`: whether a situation
-    puts its rules to the test (kshark.analysis.observed.coverage); None: each one does.
+    puts its rules to the test (kshark.analysis.observed.coverage); None: each one does. `sign`: of situations of records, the bit that
+    stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule is looked at in every one.
     """
 
     name: str
     sql: str = field(repr=False, default="false")
     python: str = field(repr=False, default="")
     premise: Callable[[Any], object] | None = field(repr=False, default=None)
+    sign: int = field(repr=False, default=0)
 
 
 def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:
@@ -65,9 +67,25 @@ AFTER_LAST_EPOCH: Final = Trigger("after the highest epoch", premise=premises.af
 LETS_GO: Final = Trigger("the client ends the connection that opened the session", premise=premises.lets_go)
 TROUBLES: Final = Trigger("opens, or is refused, and nothing was said of that of late", premise=premises.troubles)
 OTHER_API: Final = Trigger("a fetch after an acknowledgement, or the other way round", premise=premises.of_other_api)
-TAKEN: Final = Trigger("acknowledgements were taken", premise=premises.taken)
+# What is odd about acknowledgements.
+NOT_HELD: Final = Trigger("acknowledges what its member may not have", premise=premises.taken, sign=1)
+LOST_MEANWHILE: Final = Trigger("acknowledges what its member may have lost meanwhile", sign=1)
+PASSES_OVER: Final = Trigger("passes over offsets", premise=premises.taken, sign=2)
+LACKING: Final = Trigger("acknowledges offsets without a record", premise=premises.taken, sign=4)
+AHEAD: Final = Trigger("was sent before the last records were handed out", sign=8)
+REFUSED_BEFORE: Final = Trigger("acknowledges what others were refused, and had before", sign=16)
+MANY_BACK: Final = Trigger("gives back or rejects many records", sign=32)
+NOT_TAKEN: Final = Trigger("was not taken", sign=64)
+# What is odd about records that are handed out.
+UNDUE: Final = Trigger("is handed records that were not due, or with another number", sign=1)
+AGAIN: Final = Trigger("is handed records as nobody gave them back", sign=2)
+DISORDERED: Final = Trigger("is handed ranges that do not follow each other, or what is done with", sign=4)
+OUT_OF_REACH: Final = Trigger("is handed offsets that its records do not reach", sign=8)
+ANEW: Final = Trigger("is handed the first records since all began anew", sign=16)
+GIVEN_UP: Final = Trigger("is handed records that show others to be given up", sign=32)
+RELOCKED: Final = Trigger("is handed records with locks that last otherwise than before", sign=64)
 STORED: Final = Trigger("acknowledgements were taken, and what their leader stores is seen", premise=premises.stored)
-LIMITED: Final = Trigger("takes so many records at most", premise=premises.takes_at_most)
+LIMITED: Final = Trigger("takes so many records at most", premise=premises.takes_at_most, sign=128)
 RENEWS: Final = Trigger("renews locks", premise=premises.renews)
 FIRST_WRITE: Final = Trigger("the first that a leader stores", premise=premises.stores_first)
 NOT_LATE_YET: Final = Trigger("not late, or for the first time", premise=premises.not_late_yet)

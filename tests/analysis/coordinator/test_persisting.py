@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kshark.analysis.coordinator.persisting import ORDERLY, Persistence
+from kshark.analysis.coordinator.persisting import ORDERLY, Persistence, concern
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.records_in_flight import Run, Stored
 from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
@@ -14,6 +16,8 @@ from tests.thinning import Whole, findings_in, single_packets
 
 ASKED = [Run(0, 4, ACCEPT), Run(5, 5, RELEASE), Run(6, 9, REJECT)]
 ALL = [Stored(0, 4, ACKNOWLEDGED, 1), Stored(5, 5, AVAILABLE, 1), Stored(6, 9, ARCHIVED, 1)]
+#: First offset, and how many more.
+RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3)), max_size=8)
 SINGLY = [Stored(at, at, one.stage, 1) for one in ALL for at in range(one.first, one.last + 1)]
 
 
@@ -74,3 +78,12 @@ def test_findings_of_captures_are_those_of_the_whole_look() -> None:
     whole = Whole.load(CAPTURES / "share-loss.pcap")
     for way, keep in single_packets(whole, every=100):
         assert findings_in(whole.thinned(keep)) == findings_in(whole.thinned(keep), exact=True), way
+
+
+@given(RANGES, RANGES)
+def test_what_is_asked_is_found_in_one_go(stored: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+    """Also where neither stands in its order, or lies over itself."""
+    batches = [Stored(first, first + more, ACKNOWLEDGED, 1) for first, more in stored]
+    runs = [Run(first, first + more, ACCEPT) for first, more in asked]
+    each = [any(run.first <= one.last and run.last >= one.first for run in runs) for one in batches]
+    assert concern(batches, runs) == each

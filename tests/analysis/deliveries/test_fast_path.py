@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.deliveries.record_rules import RecordRules, Situation
-from kshark.analysis.deliveries.record_situation import Acknowledging
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
 from kshark.analysis.machines.in_flight import GAP, RELEASE
+from kshark.analysis.rules import BOOK, RuleBook
+from kshark.analysis.rules.rule import Check
 from kshark.analysis.verdict import Verdict
 from tests.analysis.talks import batch_of, handed, opened
 from tests.conversation import Conversation, everything
 
 
-def looked_at(talk: Conversation, monkeypatch: pytest.MonkeyPatch, *, exact: bool = False) -> list[int]:
-    """The epochs of requests whose acknowledgements rules looked at."""
+def looked_at(talk: Conversation, monkeypatch: pytest.MonkeyPatch, about: type = Acknowledging, *, exact: bool = False) -> list[int]:
+    """The epochs of requests whose acknowledgements, or acquisitions, rules looked at."""
     epochs: list[int] = []
     judge = RecordRules.judge
 
-    def told(rules: RecordRules, now: Situation, said: list[Verdict]) -> None:
-        if isinstance(now, Acknowledging):
+    def told(rules: RecordRules, now: Situation, said: list[Verdict], signs: int = ALL) -> None:
+        if isinstance(now, about):
             epochs.append(now.step.epoch)
-        judge(rules, now, said)
+        judge(rules, now, said, signs)
 
     with monkeypatch.context() as patched:
         patched.setattr(RecordRules, "judge", told)
@@ -57,3 +62,33 @@ def test_gaps_are_looked_at_and_so_is_what_has_no_record(monkeypatch: pytest.Mon
     a.share_acknowledge(3, [(2, 4, GAP)]).answered()
     a.share_acknowledge(4, [(5, 5, 1)]).answered()
     assert looked_at(talk, monkeypatch) == [3, 4]
+
+
+def test_what_is_handed_out_for_the_first_time_or_was_given_back_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(1).answered(responses=handed((0, 0, 9)))
+    a.share_acknowledge(2, [(0, 4, 1), (5, 9, RELEASE)]).answered()
+    a.share_fetch(3).answered(responses=handed((0, 5, 9, 2), (0, 10, 19)))
+    assert looked_at(talk, monkeypatch, Acquiring) == []
+    assert looked_at(talk, monkeypatch, Acquiring, exact=True) == [1, 3]
+
+
+def test_what_was_done_with_or_comes_with_another_number_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    a = opened(talk)
+    a.share_fetch(1).answered(responses=handed((0, 0, 9)))
+    a.share_acknowledge(2, [(0, 4, 1), (5, 9, RELEASE)]).answered()
+    a.share_fetch(3).answered(responses=handed((0, 0, 4, 2)))
+    a.share_fetch(4).answered(responses=handed((0, 5, 9, 3)))
+    a.share_fetch(5).answered(responses=handed((0, 30, 39), (0, 20, 29)))
+    assert looked_at(talk, monkeypatch, Acquiring) == [3, 4, 5]
+
+
+def test_a_rule_without_a_trigger_looks_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row of records has one: what is plain would not be if one had none."""
+    rules = RecordRules(BOOK)
+    assert (rules.least(Acknowledging), rules.least(Acquiring)) == (0, 0)
+    row = replace(BOOK.by_code["DOUBLE_ACK"], checks=(Check(lambda now: None, about=Acknowledging),))
+    rules = RecordRules(RuleBook([row]))
+    assert (rules.least(Acknowledging), rules.least(Acquiring)) == (ALL, 0)

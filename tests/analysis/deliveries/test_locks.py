@@ -28,11 +28,12 @@ class Asked:
         hold = Hold(step(1, member=member), late_ns, late_ns)
         first = (self.records.last or 0) + 1
         self.records.put(first, first, (Record(ACQUIRED, 1, hold),))
-        self.locks.add(hold, first, first, self.records)
+        self.locks.add(hold, first, first)
+        self.locks.trim(self.records, len(self.records))
         self.added.append((late_ns, member))
 
     def out(self, now_ns: int) -> None:
-        assert len(list(self.locks.out(now_ns))) == sum(late_ns < now_ns for late_ns, _ in self.added)
+        assert len(self.locks.out(now_ns)) == sum(late_ns < now_ns for late_ns, _ in self.added)
         self.added = [one for one in self.added if one[0] >= now_ns]
 
     def is_concerned(self, member: str, now_ns: int) -> bool:
@@ -68,7 +69,8 @@ def test_a_group_forgets_who_has_no_locks_any_more() -> None:
     group = GroupLocks()
     asked = Asked(("t", 0), group)
     for number in range(300):
-        asked.locks.add(Hold(step(1, member=str(number)), number, number), number, number, OffsetRanges())
+        asked.locks.add(Hold(step(1, member=str(number)), number, number), number, number)
+        asked.locks.trim(asked.records, 0)
         asked.out(0)
     assert len([number for number in range(300) if group.concern(str(number), 0)]) < 200
     asked.locks.clear()

@@ -18,8 +18,9 @@ STEPS = st.lists(
 )
 
 
-def _unless(value: str, old: str) -> str | None:
-    return None if old == value else value
+def _after(told: list[int], old: str, begin: int, end: int) -> str:
+    told += range(begin, end + 1)
+    return VALUES[VALUES.index(old) - 1] if old != "a" else old
 
 
 @given(STEPS, OFFSETS, OFFSETS)
@@ -36,11 +37,12 @@ def test_the_same_as_one_value_an_offset(steps: list[tuple[str, int, int, str]],
         elif what == "improve":
             ranges.improve(begin, end, value, ord)
             single |= {offset: max(single.get(offset, value), value) for offset in offsets}
-        else:  # what has the value goes, the others get it
-            known = sum(offset in single for offset in offsets)
-            assert ranges.change(begin, end, partial(_unless, value)) == (known, known > 0)
-            changed = {offset: None if kept == value else value for offset, kept in single.items() if offset in offsets}
-            single = {offset: new for offset, new in (single | changed).items() if new is not None}
+        else:  # each gets the one before, but for the first
+            known, told = [offset for offset in offsets if offset in single], list[int]()
+            changes = any(single[offset] != "a" for offset in known)
+            assert ranges.change(begin, end, partial(_after, told)) == (len(known), changes)
+            assert told == known
+            single |= {offset: _after([], single[offset], 0, 0) for offset in known}
     assert {offset: one.value for one in ranges for offset in range(one.first, one.last + 1)} == single
     assert [ranges.at(offset) for offset in range(31)] == [single.get(offset) for offset in range(31)]
     found = [(offset, one.value) for one in ranges.over(first, last) for offset in range(one.first, one.last + 1)]

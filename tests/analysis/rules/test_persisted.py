@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, NOT_COORDINATOR, Sender, leader
+from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, NOT_COORDINATOR, Sender
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, INVALID_RECORD_STATE, REJECT, RELEASE, RENEW, holding
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.persisted import acknowledges, orderly
 from tests.analysis.talks import codes
-from tests.conversation import Conversation, Member, Thinned
+from tests.conversation import Conversation, Member, Thinned, everything
 from tests.test_guard import counting
 
 ARCHIVING = 3
@@ -194,21 +194,6 @@ def test_no_missing_packet_makes_it_otherwise() -> None:
         assert accused(talk.without_packets([number])) == [], number
 
 
-def test_hundreds_of_records_one_by_one_do_not_multiply() -> None:
-    """Handed out, acknowledged and stored apart: each was compared with each in all three."""
-    talk, many = Conversation(), range(200)
-    leads, a = leader(talk), holding(talk, *((at, at) for at in range(203)))
-    for epoch in (1, 2, 3):
-        acknowledges(a, leads, epoch, (199 + epoch, 199 + epoch, ACCEPT), (199 + epoch, 199 + epoch, ACCEPTED, 1))
-    asked = a.share_acknowledge(4, [(at, at, RELEASE if at % 2 else ACCEPT) for at in many])
-    for half in (many[:100], many[100:]):
-        leads.write(0, *((at, at, AVAILABLE if at % 2 else ACCEPTED, 1) for at in half)).accepted()
-    asked.answered()
-    with counting() as counts:
-        assert codes(talk) == []
-    assert counts["lines"] < 1_000_000, counts
-
-
 # -- refused, and stored
 
 
@@ -243,3 +228,24 @@ def test_another_part_of_it_is_slow() -> None:
     leads.write(0, (10, 19, ACCEPTED, 1)).accepted()
     asked.answered()
     assert codes(talk) == []
+
+
+# -- how often it is looked at
+
+
+def test_many_records_stored_one_by_one_are_each_looked_at_once() -> None:
+    """A leader that stores five hundred in a Write, an acknowledgement of as many: each with each, and for each again, took minutes."""
+
+    def lines(count: int) -> float:
+        talk = Conversation()
+        a, leads = orderly(talk)
+        acks = [(10 + one, 10 + one, ACCEPT if one % 2 else REJECT) for one in range(count)]
+        asked = a.share_acknowledge(4, acks)
+        leads.write(0, *[(first, last, ACCEPTED if kind == ACCEPT else ARCHIVED, 1) for first, last, kind in acks]).accepted()
+        asked.answered(acks={0: 0})
+        with counting() as counts:
+            assert everything(talk, exact=True) == []
+        return counts["lines"] / count
+
+    lines(10)  # decoders are compiled
+    assert lines(80) < 1.2 * lines(40)
