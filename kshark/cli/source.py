@@ -33,8 +33,6 @@ from kshark.pipeline import Back, Front, Options
 if TYPE_CHECKING:
     from kshark.analysis import Told
 
-#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer.
-_YOUNG: Final = 500_000
 _REDRAW_S: Final = 0.2
 
 
@@ -187,7 +185,6 @@ def sources(args: Namespace, options: Options, *, printing: bool = False, raisin
     else one of several is left out. Raises UsageError where none is named, UnreadableInput where there is none.
     """
     gc.freeze()
-    gc.set_threshold(_YOUNG, 50, 100)
     left_out = partial(_leave_out, args)
     files = [str(path) for path in expand([*args.files, *args.more_files], left_out)]
     several = left_out if len(files) > 1 else None
