@@ -37,7 +37,7 @@ from kshark.analysis.members.members import Member, Members
 from kshark.analysis.members.memberships import Memberships
 from kshark.analysis.observed.coverage import Coverage, Covering
 from kshark.analysis.oddities import Oddities
-from kshark.analysis.reading import answer_of, call_of, step_of
+from kshark.analysis.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
 from kshark.analysis.sessions.listing import Listed, Listing
@@ -54,13 +54,14 @@ from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FET
 from kshark.link.disorder import disorder_ns
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 
-_SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: What is read beside the rules' own APIs: who the brokers are, and who the members.
 _AROUND: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
 #: APIs whose bodies the analysis reads; the others' need not be decoded.
 APIS: Final = _AROUND | BOOK.apis
 
 _Key = tuple[Broker, str | None, str | None]
+#: Takes a request with its response, if there is one.
+_Look = Callable[[Message, Message | None], Sequence[Verdict]]
 
 
 class Analyzer:
@@ -97,7 +98,6 @@ class Analyzer:
             Persister(book, self._deliveries.store, covering, exact=exact),
             Visits(book, covering),
         )
-        self._watched: Final = {api: [one for one in self._watchers if api in one.apis] for api in _apis_of(self._watchers)}
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
         self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
@@ -110,15 +110,18 @@ class Analyzer:
             Closed: self._ended,
             Weird: self._weird,
         }
-        #: Of a request with its response, if there is one; nothing is looked for in other APIs.
-        self._looks: Final[dict[Any, Callable[[Message, Message | None], Sequence[Verdict]]]] = {
+        looks: Final[dict[Any, _Look]] = {
             SHARE_FETCH: self._answered,
             SHARE_ACKNOWLEDGE: self._answered,
             SHARE_GROUP_HEARTBEAT: self._heartbeat,
             API_VERSIONS: self._api_versions,
             METADATA: self._metadata,
         }
-        self._told_of: Final = self._rules.apis | self._watched.keys() | self._looks.keys()
+        #: Whom an exchange of an API is told: whether rules of one exchange, which watchers, and who else; other APIs concern nobody.
+        self._told: Final[dict[Any, tuple[bool, list[Watcher], _Look | None]]] = {
+            api: (api in self._rules.apis, [one for one in self._watchers if api in one.apis], looks.get(api))
+            for api in self._rules.apis.union(looks, *(watcher.apis for watcher in self._watchers))
+        }
 
     def feed(self, event: Event) -> list[Finding]:
         """A page of one event."""
@@ -130,8 +133,9 @@ class Analyzer:
         Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
         """
         found: list[Finding] = []
-        looks, takes, ruled, tests, covering = self._looks, self._takes, self._rules.apis, self._rules.tests, self._covering
-        connections, down, watched, told_of = self._connections.by_flow, self._brokers.down, self._watched, self._told_of
+        takes, told, connections, down, tests = self._takes, self._told, self._connections.by_flow, self._brokers.down, self._rules.tests
+        exchanges = 0
+        said: Sequence[Verdict]
         for event in events:
             if type(event) is Message:
                 if event.api_key is UNSET and event.correlation_id is UNSET:
@@ -141,11 +145,11 @@ class Analyzer:
                 connection.last_request = event.packet
                 if connection.broker is None:
                     self._connections.begin(connection)
-                if event.api_key not in _SHARE:
+                if event.api_key not in SESSION_APIS:
                     continue
                 said = self._request(event, connection)
             elif type(event) is Exchange:
-                self._tally.exchanges += 1
+                exchanges += 1
                 request, response = event.request, event.response
                 if (request is not None and request.weird is not UNSET) or (response is not None and response.weird is not UNSET):
                     found += self._judged(self._oddities.exchange(event, connections.get(event.flow.id)))
@@ -154,18 +158,20 @@ class Analyzer:
                     continue
                 if down and response is not None:
                     self._connections.answered(request.flow)
-                if (api_key := request.api_key) not in told_of:
+                if request.api_key not in told:
                     continue
-                if api_key in ruled and request.body is not None:
-                    test = tests.get((api_key, request.version)) or self._rules.test(request)
-                    if covering is not None:
-                        covering.coverage.asked.update(self._rules.put_to_the_test(request, event.response is not None))
+                is_ruled, watchers, look = told[request.api_key]
+                if is_ruled and request.body is not None:
+                    test = tests.get((request.api_key, request.version)) or self._rules.test(request)
+                    if self._covering is not None:
+                        self._covering.coverage.asked.update(self._rules.put_to_the_test(request, response is not None))
                     if numbers := test(request.body):
                         found += self._judged(self._rules.broken(numbers, request, response, connections.get(request.flow)))
-                if api_key in watched and (connection := connections.get(request.flow)) is not None:
-                    for watcher in watched[api_key]:
-                        found += self._judged(watcher.look(request, response, connection))
-                if (look := looks.get(api_key)) is None:
+                if watchers and (connection := connections.get(request.flow)) is not None:
+                    for watcher in watchers:
+                        if said := watcher.look(request, response, connection):
+                            found += self._judged(said)
+                if look is None:
                     continue
                 said = look(request, response)
             elif (take := takes.get(type(event))) is not None:
@@ -174,6 +180,7 @@ class Analyzer:
                 continue
             if said:
                 found += self._judged(said)
+        self._tally.exchanges += exchanges
         return found
 
     def close(self) -> list[Finding]:
@@ -290,7 +297,9 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        return [*runner.answer(step, answer), *self._deliveries.answer(step, acknowledging, acquired, runner.state)]
+        said = runner.answer(step, answer)
+        of_records = self._deliveries.answer(step, acknowledging, acquired, runner.state)
+        return [*said, *of_records] if of_records else said
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
@@ -381,10 +390,6 @@ class Analyzer:
 
     def _begun(self) -> None:
         self._tally.sessions += 1
-
-
-def _apis_of(watchers: Iterable[Watcher]) -> frozenset[int]:
-    return frozenset().union(*(watcher.apis for watcher in watchers))
 
 
 def _forgotten(step: Step) -> Verdict:

@@ -24,6 +24,9 @@ _DOUBTS: Final = {
     "VERSION_UNKNOWN": "version_unknown",
     "UNKNOWN_API": "version_unknown",
 }
+_RECORD_LIMIT: Final = ShareAcquireMode.RECORD_LIMIT.value
+#: The requests of share sessions.
+SESSION_APIS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: Errors of a partition with which its leader is named: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _LED_ELSEWHERE: Final = frozenset({6, 74})
 #: Answers with an error code for each thing that was asked for, and none of their own.
@@ -75,11 +78,11 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     step = Step(
         connection,
         request.api_key,
-        "" if request.api is UNSET else request.api,
-        0 if request.version is UNSET else request.version,
+        request.api or "",
+        request.version or 0,
         request.packet,
         request.time_ns,
-        0 if request.correlation_id is UNSET else request.correlation_id,
+        request.correlation_id or 0,
         None if request.client_id is UNSET else request.client_id,
         body.group_id,
         body.member_id,
@@ -100,7 +103,7 @@ def step_of(request: Message, connection: Connection) -> Step | None:
 
 def _read_limits(step: Step, body: Any) -> None:
     """How many records it wants."""
-    if getattr(body, "share_acquire_mode", UNSET) == ShareAcquireMode.RECORD_LIMIT:
+    if getattr(body, "share_acquire_mode", UNSET) == _RECORD_LIMIT:
         step.most_records = body.max_records
     step.wants_no_batch = getattr(body, "batch_size", 1) < 1
 
@@ -114,13 +117,13 @@ def read_as(made: Callable[..., AnyCall], request: Message, response: Message | 
     """The same as a class of its own."""
     return made(
         connection,
-        request.api_key if isinstance(request.api_key, int) else 0,
-        request.api if isinstance(request.api, str) else "",
-        request.version if isinstance(request.version, int) else 0,
+        request.api_key or 0,
+        request.api or "",
+        request.version or 0,
         request.packet,
         request.time_ns,
-        request.correlation_id if isinstance(request.correlation_id, int) else 0,
-        request.client_id if isinstance(request.client_id, str) else None,
+        request.correlation_id or 0,
+        None if request.client_id is UNSET else request.client_id,
         group_id if isinstance(group_id := getattr(request.body, "group_id", None), str) else None,
         member_id if isinstance(member_id := getattr(request.body, "member_id", None), str) else None,
         epoch,
@@ -138,7 +141,7 @@ def answer_of(response: Message) -> Answer:
     if not isinstance(error, int):
         return Answer(response.packet, response.time_ns, None, doubt or (None if response.api_key in _ERRORS_INSIDE else "cut"))
     answer = Answer(response.packet, response.time_ns, error, doubt)
-    if doubt == "cut" or not (response.api_key == SHARE_FETCH or response.api_key == SHARE_ACKNOWLEDGE):
+    if doubt == "cut" or response.api_key not in SESSION_APIS:
         return answer
     if responses := body.responses:
         _read_partitions(answer, responses, response.api_key == SHARE_FETCH)

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.analysis.observed.statistics import OTHERS, Percentiles
+from kshark.analysis.observed.observed import OTHERS
+from kshark.analysis.observed.statistics import Percentiles
 
 K = TypeVar("K")
 C = TypeVar("C")

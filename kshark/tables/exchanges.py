@@ -29,7 +29,7 @@ _LACKING: Final = cast("Any", Message)(
 
 def size(complete: Iterable[Complete]) -> int:
     """Bytes of the exchanges' messages."""
-    return sum([message.size for exchange, *_ in complete for message in (exchange.request, exchange.response) if message])
+    return sum([message.size for one in complete for message in (one[0].request, one[0].response) if message is not None])
 
 
 def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:

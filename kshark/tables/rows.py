@@ -163,7 +163,8 @@ class Rows:
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
             return
         held, names = self._held, self.names
-        names.reach(exchange.packet)
+        if self._asking:
+            names.reach(exchange.packet)
         where = connection.where or connection.named(first)
         after = connection.last_request if request is None else None
         held.exchanges.append((exchange, where, asked_at, position, after))

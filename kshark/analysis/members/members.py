@@ -89,7 +89,8 @@ class Member:
         """Takes note of what a share request lists."""
         if self.listed is not None:
             listed = self.listed if isinstance(self.listed, set) else set()
-            listed.update(one.partition for one in step.listed)
+            for one in step.listed:
+                listed.add(one.partition)
             self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
 
     def settles(self, beat: Beat) -> bool:

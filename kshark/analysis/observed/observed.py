@@ -11,12 +11,14 @@ from kshark import limits
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode
 from kshark.analysis.observed.ordinary import cause_of
-from kshark.analysis.observed.statistics import OTHERS
 from kshark.analysis.observed.tried import TRIES, Tries
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.rule import Read
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
+
+#: What stands in a table for all rows beyond its limit.
+OTHERS: Final = "(others)"
 
 
 class Refusal(NamedTuple):

@@ -12,14 +12,13 @@ from msgspec import UNSET
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
 from kshark.analysis.observed.error_codes import ErrorCodes
+from kshark.analysis.observed.observed import OTHERS
 from kshark.analysis.reading import doubt_of
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.codec.paths import values
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 
-#: What stands in a table for all rows beyond its limit.
-OTHERS: Final = "(others)"
 #: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
 _TICK_NS: Final = 1_000_000
 

@@ -120,7 +120,7 @@ def reply_of(error: int | None) -> Reply:
     return _REPLIES.get(error, UNCLEAR)
 
 
-class Batch(Struct, eq=False):
+class Batch(Struct, eq=False, gc=False):
     """Offsets that a request acknowledges; `types`: one for all of them, or one each (kshark.analysis.machines.in_flight.Type)."""
 
     first: int
@@ -133,7 +133,7 @@ class Batch(Struct, eq=False):
         return self.types == _RENEW
 
 
-class Listed(Struct, eq=False):
+class Listed(Struct, eq=False, gc=False):
     """A partition in a request, with what it acknowledges there."""
 
     partition: Partition
@@ -148,7 +148,7 @@ class Leader(NamedTuple):
     epoch: int
 
 
-class Answer(Struct, eq=False):
+class Answer(Struct, eq=False, gc=False):
     """The response.
 
     `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long they are locked,

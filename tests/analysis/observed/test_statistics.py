@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.analysis.observed.statistics import OTHERS, Percentiles, Statistics
+from kshark.analysis.observed.observed import OTHERS
+from kshark.analysis.observed.statistics import Percentiles, Statistics
 from kshark.registry import Registry
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, TOPIC, Conversation, Thinned, events
 
