@@ -279,7 +279,8 @@ class Analyzer:
             step.group_id, step.member_id = runner.group_id, runner.member_id  # one text for all of them
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
-        self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if step.listed else ()
+        looked_at = step.listed and step.connection not in runner.echoes
+        self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if looked_at else ()
         waited_for = runner.ask(step)
         return [*said, *waited_for] if waited_for else said
 
@@ -290,7 +291,11 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        return [*runner.answer(step, answer), *self._deliveries.answer(step, acknowledging, acquired, runner.state)]
+        said = runner.answer(step, answer)
+        if step.connection in runner.echoes:
+            self._deliveries.drop(acknowledging)
+            return said
+        return [*said, *self._deliveries.answer(step, acknowledging, acquired, runner.state)]
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
