@@ -40,7 +40,8 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step))
+    is_ahead = now.session.clock.is_before(ahead.end_ns, step.end_ns)
+    return Argument(text, (*now.known, ahead, step), because=None if is_ahead else "disorder")
 
 
 def two_writers(now: Situation) -> Argument | None:
