@@ -27,9 +27,9 @@ from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.coordinator.persister import Persister
 from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.deliveries.of_clusters import ClusterDeliveries
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.share_partition import Change
-from kshark.analysis.deliveries.share_partitions import Deliveries
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
@@ -91,7 +91,7 @@ class Analyzer:
         self._rules = ExchangeRules(book.of_exchanges)
         self._oddities = Oddities(book, self._clock)
         self._covering = covering = Covering(book) if coverage else None
-        self._deliveries = Deliveries(book, tell, covering, exact=exact)
+        self._deliveries = ClusterDeliveries(book, tell, covering, exact=exact)
         self._watchers: Final[tuple[Watcher, ...]] = (
             Memberships(book, self._members, self._deliveries.known, covering, exact=exact),
             Persister(book, self._deliveries.store, covering, exact=exact),
@@ -253,7 +253,7 @@ class Analyzer:
         for runner in list(connection.users):
             if first and connection.end is not None:
                 runner.ended(connection, connection.end)
-                self._deliveries.ended(connection, runner.state, runner.group_id, runner.member_id)
+                self._deliveries[runner.state.broker.cluster].ended(connection, runner.state, runner.group_id, runner.member_id)
             said += runner.settle()
         if connection.over:
             connection.users.clear()
@@ -280,7 +280,8 @@ class Analyzer:
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
         looked_at = step.listed and step.connection not in runner.echoes
-        self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if looked_at else ()
+        acknowledging = self._deliveries[connection.broker.cluster].ask(step) if looked_at else ()
+        self._asked[id(message)] = message, step, runner, acknowledging
         waited_for = runner.ask(step)
         return [*said, *waited_for] if waited_for else said
 
@@ -291,11 +292,11 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        said = runner.answer(step, answer)
+        said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
         if step.connection in runner.echoes:
-            self._deliveries.drop(acknowledging)
+            deliveries.drop(acknowledging)
             return said
-        return [*said, *self._deliveries.answer(step, acknowledging, acquired, runner.state)]
+        return [*said, *deliveries.answer(step, acknowledging, acquired, runner.state)]
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
