@@ -86,6 +86,17 @@ def test_a_proxy_that_numbers_requests_anew_and_has_no_records() -> None:
     assert [it.code for it in findings(talk) if it.verdict == "violation"] == []
 
 
+def test_a_refusal_is_passed_on_too() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    b = passed_on(talk, a, range(2), records=False)
+    outer, inner = a.share_fetch(7), b.share_fetch(7)
+    inner.answered(INVALID_SHARE_SESSION_EPOCH)
+    outer.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1).given(1)
+    assert "CONCURRENT_SESSION_REQUESTS" not in {it.code for it in findings(talk)}
+
+
 def test_what_is_passed_on_is_judged_once() -> None:
     talk = Conversation()
     a = talk.member("a")

@@ -106,7 +106,7 @@ def _may_be_copies(other: Step, step: Step) -> bool:
     of one of its sides."""
     if other.epoch == step.epoch:
         is_alike = step.answer is None or step.reply is other.reply
-        return is_alike and (is_again(step, other) or (step.opens and step.end < other.end and may_be_one(step, other)))
+        return is_alike and (is_again(step, other) or (step.answer is not None and step.end < other.end and may_be_one(step, other)))
     return step.kind is SUBSEQUENT and other.is_counted and step.is_counted and step.epoch != next_epoch(other.epoch)
 
 
