@@ -128,7 +128,9 @@ OVERLAPPING_STEPS: Final = 64
 #: Partitions of one share session, and ranges of records its member holds, that are remembered.
 SESSION_PARTITIONS: Final = 10_000
 HELD_RANGES: Final = 10_000
-#: Share partitions, and ranges of records of one that are remembered.
+#: Clusters whose share partitions are told apart; those of more are taken for one cluster's.
+CLUSTERS: Final = 16
+#: Share partitions of a cluster, and ranges of records of one that are remembered.
 SHARE_PARTITIONS: Final = 10_000
 IN_FLIGHT_RANGES: Final = 10_000
 #: Spans of offsets that are told of one records field; of further ones nothing is known.

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from kshark import limits
 from kshark.clusters import Clusters
 from kshark.model import Message
 from tests.analysis.talks import handed, metadata
 from tests.conversation import TOPIC, Conversation, Member, events, findings
 from tests.groups.talks import groups
 from tests.metrics.talks import told as told_of
+from tests.packets import Packet, batch
+from tests.property.mangled import LINK_BYTES, packets_of, tcp_at
+from tests.shared import CAPTURES
+from tests.thinning import findings_in
 
 ONE, OTHER = "10.0.0.9:9092", "10.0.1.9:9092"
 ACCEPT, RELEASE = 1, 2
@@ -92,6 +101,44 @@ def test_sessions_and_records_of_each_are_its_own() -> None:
         fetches(member, 0, (0, 9), topic=topic)
         fetches(member, 1, (10, 19), topic=topic, acks=[(0, 9, ACCEPT)])
     assert findings(talk) == []
+
+
+def test_ids_of_topics_may_be_the_same_in_both() -> None:
+    """Each hands out, and takes back, records at the same offsets."""
+    talk = Conversation()
+    a, b = shadowed(talk)
+    for epoch in range(3):
+        for member in (a, b):
+            acks = [(10 * epoch - 10, 10 * epoch - 1, ACCEPT)] if epoch else []
+            fetches(member, epoch, (10 * epoch, 10 * epoch + 9), **({"acks": acks} if acks else {}))
+    assert findings(talk) == []
+
+
+def test_of_too_many_clusters_some_are_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CLUSTERS", 1)
+    talk = Conversation()
+    a, b = shadowed(talk)
+    for member in (a, b):
+        fetches(member, 0, (0, 9))
+        fetches(member, 1, acks=[(0, 9, ACCEPT)])
+    assert [it.code for it in findings(talk) if it.verdict == "violation"] == []
+
+
+def restored(packet: Packet) -> Packet | None:
+    """A packet as a cluster that was restored elsewhere has it a little later: other addresses, another cluster id, all else the same."""
+    if tcp_at(packet) is None:
+        return None
+    data, at = bytearray(packet.data), LINK_BYTES[packet.link_type]
+    data[at + 15], data[at + 19] = 2, 2
+    moved = bytes(data).replace(b"127.0.0.1", b"127.0.0.2").replace(b"c2hhcmVDYXB0dXJlc0tpdA", b"cmVzdG9yZWRDbHVzdGVyMQ")
+    return replace(packet, data=moved, time_ns=packet.time_ns + 37_000_000)
+
+
+@pytest.mark.parametrize("name", ["share-restart", "share-java-explicit"])
+def test_a_cluster_beside_the_one_that_it_was_restored_from(name: str) -> None:
+    packets = packets_of(CAPTURES / f"{name}.pcap")
+    both = sorted([*packets, *filter(None, map(restored, packets))], key=lambda packet: packet.time_ns)
+    assert Counter(one.code for one in findings_in([batch(both)])) == Counter(one.code for one in findings_in([batch(packets)]) * 2)
 
 
 def test_figures_are_those_of_one_cluster() -> None:

@@ -27,9 +27,9 @@ from kshark import limits
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.coordinator.persister import Persister
 from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.deliveries.of_clusters import ClusterDeliveries
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.share_partition import Change
-from kshark.analysis.deliveries.share_partitions import Deliveries
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
@@ -82,7 +82,8 @@ class Analyzer:
         book: RuleBook = BOOK,
     ) -> None:
         self._listed: list[Listed] = []
-        self._listing = partial(Listing, self._begun, self._listed if sessions else None, self._listed if steps else None)
+        self._tally = Tally()
+        self._listing = partial(Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None)
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
@@ -92,7 +93,7 @@ class Analyzer:
         self._rules = ExchangeRules(book.of_exchanges)
         self._oddities = Oddities(book, self._clock)
         self._covering = covering = Covering(book) if coverage else None
-        self._deliveries = Deliveries(book, tell, covering, exact=exact)
+        self._deliveries = ClusterDeliveries(book, tell, covering, exact=exact)
         self._watchers: Final[tuple[Watcher, ...]] = (
             Memberships(book, self._members, self._deliveries.known, covering, exact=exact),
             Persister(book, self._deliveries.store, covering, exact=exact),
@@ -101,7 +102,6 @@ class Analyzer:
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
         self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
-        self._tally = Tally()
         #: Events that are rare; those of each message are told apart in `page`.
         self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
             Opened: self._opened,
@@ -260,7 +260,7 @@ class Analyzer:
         for runner in list(connection.users):
             if first and connection.end is not None:
                 runner.ended(connection, connection.end)
-                self._deliveries.ended(connection, runner.state, runner.group_id, runner.member_id)
+                self._deliveries[runner.state.broker.cluster].ended(connection, runner.state, runner.group_id, runner.member_id)
             said += runner.settle()
         if connection.over:
             connection.users.clear()
@@ -286,7 +286,9 @@ class Analyzer:
             step.group_id, step.member_id = runner.group_id, runner.member_id  # one text for all of them
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
-        self._asked[id(message)] = message, step, runner, self._deliveries.ask(step) if step.listed else ()
+        looked_at = step.listed and step.connection not in runner.echoes
+        acknowledging = self._deliveries[connection.broker.cluster].ask(step) if looked_at else ()
+        self._asked[id(message)] = message, step, runner, acknowledging
         waited_for = runner.ask(step)
         return [*said, *waited_for] if waited_for else said
 
@@ -297,8 +299,11 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        said = runner.answer(step, answer)
-        of_records = self._deliveries.answer(step, acknowledging, acquired, runner.state)
+        said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
+        if step.connection in runner.echoes:
+            deliveries.drop(acknowledging)
+            return said
+        of_records = deliveries.answer(step, acknowledging, acquired, runner.state)
         return [*said, *of_records] if of_records else said
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
@@ -387,9 +392,6 @@ class Analyzer:
                 other.blind(packet, "hidden_traffic")
                 said += runner.close()
         return said
-
-    def _begun(self) -> None:
-        self._tally.sessions += 1
 
 
 def _forgotten(step: Step) -> Verdict:

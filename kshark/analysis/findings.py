@@ -73,6 +73,10 @@ class Tally:
         self.verdicts: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
 
+    def begun(self) -> None:
+        """A share session more."""
+        self.sessions += 1
+
     def add(self, finding: Finding) -> None:
         self.verdicts[finding.verdict] += 1
         self.codes[finding.code] += 1

@@ -94,8 +94,14 @@ class Oddities:
             if CATALOGUE[rule.weird[0]].group == "exchange":
                 doubt = "resync" if "RESYNC" in codes else None
             else:
-                doubt = doubt_by(code for code in codes if code not in rule.weird) or (call.doubt if message.kind == "response" else None)
+                doubt = doubt_by(code for code in codes if code not in rule.weird)
+                if message.kind == "response":
+                    doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
             yield from _said(Oddity(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt))
+
+    def _may_be_anothers(self, codes: Sequence[str], connection: Connection) -> bool:
+        """Whether an answer that does not fit may be that to another request with its correlation id."""
+        return "RESPONSE_OUT_OF_ORDER" in codes or (self._clock.disorder_ns > 0 and connection.orphans > 0)
 
 
 def _said(odd: Oddity) -> Sequence[Verdict]:

@@ -34,9 +34,6 @@ COMMANDS: Final = {
     "decode": "one message's bytes to JSON",
 }
 
-#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer.
-_YOUNG: Final = 500_000
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
@@ -62,7 +59,6 @@ def _run(words: Sequence[str]) -> int:
             print(f"kshark {__version__}")
             return 0
         case [command, *rest] if command in COMMANDS:
-            gc.set_threshold(_YOUNG, 50, 100)
             module = import_module(f"kshark.cli.{command}")
             parser = Parser(command, COMMANDS[command], module.EXAMPLES)
             module.arguments(parser)

@@ -26,8 +26,8 @@ from kshark.analysis.surroundings.holes import Hole
 from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
-#: Group id and partition.
-_Key = tuple[str | None, Partition]
+#: The number of the cluster, group id, partition.
+_Key = tuple[int, str | None, Partition]
 
 
 class Persister:
@@ -57,10 +57,11 @@ class Persister:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
         steps = state_steps(request, response, connection)
+        cluster = 0 if connection.broker is None else connection.broker.cluster
         if not steps and doubt_of(request) == "cut":  # of whatever group's partitions it was, it may have been taken
             connection.holes.add(Hole(request.packet, request.packet, "cut"))
         for step in steps:
-            stored = self._of((step.call.group_id, step.partition))
+            stored = self._of((cluster, step.call.group_id, step.partition))
             if self._covering is not None:
                 self._covering.step(Storing(step, stored), PERSISTER.name, step.call.api_key)
             if self._exact or not _is_plain(step, stored):

@@ -233,6 +233,8 @@ class SharePartition:
         for one in may:
             hold = one.hold
             if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
+                if certain and hold is not None and hold.step.member_id == step.member_id:
+                    self.shaken = step.end  # they were its own before they were handed to it: packets are out of order
                 continue
             if kind == RELEASE:
                 becomes += self._given_back(one, EVENT[RELEASE], step)

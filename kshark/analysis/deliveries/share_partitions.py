@@ -113,6 +113,11 @@ class Deliveries:
                 one.stored = partition.stored[1]
         return [*seen.values()]
 
+    def drop(self, asked: Sequence[Acknowledging]) -> None:
+        """What was asked is to be passed over."""
+        for one in asked:
+            one.share_partition.open.remove(one.runs)
+
     def answer(self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState) -> Sequence[Verdict]:
         """The answer, or that there is none; the step has been settled by it."""
         answer = step.answer

@@ -16,6 +16,7 @@ from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.membership import MEMBER_REFUSED
 from kshark.analysis.sessions.steps import INITIAL, SUBSEQUENT, Partition
+from kshark.analysis.surroundings.brokers import Broker
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 from kshark.model import Message
@@ -32,7 +33,7 @@ class Memberships:
         self,
         book: RuleBook,
         members: Members,
-        share_partition: Callable[[str | None, Partition], SharePartition | None],
+        share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None],
         covering: Covering | None = None,
         *,
         exact: bool = False,

@@ -10,6 +10,7 @@ from kshark.analysis.machines.member import ABSENT, MemberState, Relation, prove
 from kshark.analysis.members.heartbeats import FENCED, Beat
 from kshark.analysis.members.members import Member
 from kshark.analysis.sessions.steps import SUBSEQUENT, Partition
+from kshark.analysis.surroundings.brokers import Broker
 
 #: Standings that are followed at the same time; with more of them nothing is known.
 _STATES: Final = 16
@@ -22,7 +23,9 @@ class MemberSituation:
     agrees with, `relations` how its epoch stood to them, `after` what is possible behind them.
     """
 
-    def __init__(self, member: Member, beat: Beat, share_partition: Callable[[str | None, Partition], SharePartition | None]) -> None:
+    def __init__(
+        self, member: Member, beat: Beat, share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None]
+    ) -> None:
         self.step, self.member, self._share_partition = beat, member, share_partition
         self.gap_ns = 0 if member.last is None else beat.time_ns - member.last.time_ns
         late = member.last is not None and 0 < 2 * member.last.interval_ns < self.gap_ns
@@ -38,7 +41,7 @@ class MemberSituation:
 
     def share_partition(self, partition: Partition) -> SharePartition | None:
         """What the group has in flight of a partition; None where nobody was handed records of it."""
-        return self._share_partition(self.step.group_id, partition)
+        return self._share_partition(self.step.connection.broker, self.step.group_id, partition)
 
     @property
     def before_here(self) -> Beat | None:

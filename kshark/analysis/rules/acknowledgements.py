@@ -13,6 +13,7 @@ from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMI
 from kshark.analysis.rules.refusals import acknowledged, refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS
+from kshark.analysis.sessions.echoes import is_again
 from kshark.analysis.sessions.steps import Step
 
 _INVALID_REQUEST: Final = 42
@@ -98,7 +99,7 @@ def twice(now: Acknowledging) -> Argument | None:
             continue
         if record.hold is None:  # nobody was seen to acquire it: the broker may have passed over the first one, too
             continue
-        if before.end >= now.step.packet:
+        if before.end >= now.step.packet or is_again(before, now.step):
             continue
         text = f"{before.here} had {record.how} {told(piece.first, piece.last)} already ({before.packets})"
         return refusal(now, text, "twice", (piece.first, piece.last), (before,))

@@ -8,8 +8,10 @@ from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
+from kshark.analysis.sessions.echoes import is_again, may_be_copy, may_be_one
+from kshark.analysis.sessions.session_state import WentOn
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step
+from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
@@ -38,7 +40,8 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step))
+    is_ahead = now.session.clock.is_before(ahead.end_ns, step.end_ns)
+    return Argument(text, (*now.known, ahead, step), because=None if is_ahead else "disorder")
 
 
 def two_writers(now: Situation) -> Argument | None:
@@ -73,24 +76,52 @@ def crossed(now: Situation) -> Argument | None:
 
 def concurrent(now: Situation) -> Argument | None:
     """Sent while another request of the session was open on another connection; on one connection they are handled in order."""
-    step, clock = now.step, now.session.clock
-    for other in now.session.overlapping:
+    step, session = now.step, now.session
+    if now.met is not None and not now.agreeing:
+        return None
+    for other in session.overlapping:
         if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
             continue
-        if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
+        if not (session.clock.is_before(other.time_ns, step.time_ns) and session.clock.is_before(step.time_ns, other.end_ns)):
             continue
         left = other.connection.client_fin
         if left is not None and left < step.packet:
+            continue
+        if session.contradicted >= other.packet or _may_be_copies(other, step):
+            continue
+        if now.before_here is not None and is_again(now.before_here, other):
             continue
         text = (
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
             f"{other.here} with epoch {other.epoch} was open on {other.connection.client} ({other.packets})"
         )
-        return Argument(text, (other, step), EXCHANGE.and_proof(StillOpen(other.connection, other.end)))
+        is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
+        proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
+        return Argument(text, (other, step), EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen"))
     return None
 
 
+def _may_be_copies(other: Step, step: Step) -> bool:
+    """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once but by the clock
+    of one of its sides."""
+    if other.epoch == step.epoch:
+        is_alike = step.answer is None or step.reply is other.reply
+        return is_alike and (is_again(step, other) or (step.answer is not None and step.end < other.end and may_be_one(step, other)))
+    return step.kind is SUBSEQUENT and other.is_counted and step.is_counted and step.epoch != next_epoch(other.epoch)
+
+
+SEEN_TWICE: Final = Rule(
+    number=None,
+    code="SEEN_TWICE",
+    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. One of them is judged.",
+    advice="Nothing in the client: capture one side of the proxy.",
+    source="",
+    blame=(),
+    verdicts=NOTES,
+    machine=SESSION,
+)
 ROWS: Final = (
+    SEEN_TWICE,
     Rule(
         number=27,
         code="SESSION_CROSS_CONNECTION",

@@ -1,4 +1,11 @@
-"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37 and 42."""
+"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37 and 42.
+
+What was due is what the capture shows. Nothing tells of a connection that it lacks as a whole: a second writer there may have moved the
+session on, and what is told as skipped ahead or gone back was a replay then, or that writer's (DUPLICATE_MEMBER). Whichever it was, the
+client counted wrongly: that is proved, and so is the blame; the cause is the plainest that fits. It is told all the same, for a refusal
+looks no different where nothing is missing: a cause only where the next request follows at once would leave a quarter of the skips in whole
+captures without any.
+"""
 
 from __future__ import annotations
 

@@ -148,13 +148,12 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
-    if session is None:
+    if session is None or session.clock.disorder_ns:  # what stands before the request may have been stored behind it
         return
-    until_ns = step.answer.time_ns + session.clock.disorder_ns
     pieces = now.asked.pieces
     for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
         (record, *more), hold = piece.value, piece.value[0].hold
-        if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(until_ns):
+        if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
             continue
         is_its_own = hold.step.connection is step.connection and hold.step.end < step.packet and hold.step.packet > partition.shaken
         if is_its_own and not is_asked:

@@ -81,12 +81,13 @@ def conclude(now: Situation) -> None:
         session.unbroken = None
         if now.met is not None:
             session.in_flight.forget()
-            session.count = 0
+            session.count, session.contradicted = 0, step.packet
         state = _state_after(session, proved, step, State(ABSENT), now.reply)
         if state.ended is not None and state.ended.cause == UNSEEN:
             state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
         session.branches = (Branch(state),)
     elif now.met is not None:
+        session.contradicted = step.packet
         session.lose_sight("hidden_traffic")
     if step.is_counted or proved_alone(step, step.reply) is not None:
         session.anchor = step

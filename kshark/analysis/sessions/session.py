@@ -14,13 +14,14 @@ from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.machines import SESSION
 from kshark.analysis.observed.coverage import Covering
-from kshark.analysis.rules import RuleBook, ends, epochs
+from kshark.analysis.rules import RuleBook, connections, ends, epochs
+from kshark.analysis.sessions.echoes import Echo, passed_on, tells
 from kshark.analysis.sessions.fast_path import advance, is_plain
 from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.sessions.possible import conclude, situation
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.situation import SessionEnd, Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SESSION_NOT_FOUND, Answer, Call, Step
+from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Call, Step
 from kshark.analysis.surroundings.brokers import End
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
@@ -54,10 +55,11 @@ class Blind(NamedTuple):
 class ShareSessionRunner:
     """`ask`, `answer`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
 
-    Of requests and answers there are many: `ask` and `answer` settle at once.
+    Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what another one does,
+    too: nothing is looked at twice.
     """
 
-    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "group_id", "listing", "member_id", "state")
+    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "echoes", "group_id", "listing", "member_id", "state")
 
     def __init__(
         self,
@@ -77,22 +79,41 @@ class ShareSessionRunner:
         self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: tuple[Verdict, ...] = ()
         self.group_id, self.member_id = of
+        self.echoes: dict[Connection, Echo] = NOTHING
 
     # -- what happens
 
     def ask(self, step: Step) -> Sequence[Verdict]:
         """A request; its answer is set on the step later."""
+        if step.connection in self.echoes:
+            if self.echoes[step.connection].goes_on():
+                return ()
+            del self.echoes[step.connection]
         self._queue.append(step)
         step.connection.users[self] = None
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
     def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
         """The answer to a request, or that none will come."""
-        if not step.settled:
+        if not step.settled and step.connection not in self.echoes:
             step.settle(answer)
-            if self._queue[-1] is not step:
+            if len(self._queue) > 1:
+                if (other := passed_on(step, self._steps())) is not None:
+                    return [*self._echo(step, other), *self.settle()]
                 self._overtake(step)
         return self.settle()
+
+    def _echo(self, step: Step, other: Step) -> Sequence[Verdict]:
+        """What the step's connection carries the other one does, too."""
+        connection = step.connection
+        if not tells(step):
+            self._queue.remove(step)
+            return ()
+        self.echoes = {**self.echoes, connection: Echo(other.connection)}
+        self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
+        connection.users.pop(self, None)
+        text = f"{other.story} on {other.connection.client}; {step.story} on {connection.client}, with the same answer"
+        return (Verdict(connections.SEEN_TWICE, Argument(text, (other, step), EXCHANGE), Judgement("note")),)
 
     def _overtake(self, step: Step) -> None:
         """What is pipelined behind a request is the broker's turn only with its answer."""
@@ -103,6 +124,8 @@ class ShareSessionRunner:
             self._queue.sort(key=_turn)
 
     def ended(self, connection: Connection, end: End) -> None:
+        if self.echoes:
+            self.echoes = {one: echo for one, echo in self.echoes.items() if connection not in (one, echo.of)} or NOTHING
         self._queue.append(Ended(end.packet, connection, end))
 
     def left(self, leave: Call) -> None:

@@ -128,6 +128,8 @@ class SessionState:
     #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
     begun: Step | None = None
     unbroken: Step | None = None
+    #: The packet of the last request whose answer contradicts all that was known.
+    contradicted: int = 0
     #: The last exchange that showed the session to exist, and the last ones that it counted.
     alive: Step | None = None
     last: Step | None = None
@@ -299,3 +301,19 @@ class Unbroken(NamedTuple):
         if begun is None or begun.packet > self.since:
             return False
         return True if last is not None and last.packet >= self.until else None
+
+
+class WentOn(NamedTuple):
+    """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what is known of that."""
+
+    session: SessionState
+    step: Step
+
+    def holds(self) -> bool | None:
+        """None while no later request on that connection was taken."""
+        if self.session.contradicted >= self.step.packet:
+            return False
+        trace = self.session.here.get(self.step.connection.flow.id)
+        if trace is not None and trace.last.packet > self.step.end:
+            return True
+        return False if self.step.connection.over else None

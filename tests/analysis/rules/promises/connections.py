@@ -95,3 +95,16 @@ def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
         note("SESSION_CROSS_CONNECTION", other),
         violation("FETCH_OVERTAKEN", first, blame="client", cause="concurrent_requests"),
     ]
+
+
+@promise
+def both_sides_of_a_proxy_are_seen() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    b = a.on(talk.connection(host="10.0.0.2"))
+    outer, inner = a.share_fetch(0, [0]), b.share_fetch(0, [0])
+    for one in (inner, outer):
+        one.answered(responses=handed((0, 0, 9)))
+    for one in (a.share_acknowledge(1, [(0, 9, 1)]), b.share_acknowledge(1, [(0, 9, 1)])):
+        one.answered()
+    return talk, [note("SEEN_TWICE", outer)]

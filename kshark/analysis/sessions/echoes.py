@@ -1,0 +1,91 @@
+"""Requests that the capture holds twice, on two connections: as a client sent them to a proxy or a NAT, and as that passed them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Step
+from kshark.analysis.surroundings.connections import Connection
+
+#: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
+_MISSED: Final = 16
+#: What a proxy or a NAT takes may differ by so much from one packet to the next.
+_JITTER_NS: Final = 50_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Echo:
+    """A connection carries what `of` carries too; `asked` are its requests since that one had its last."""
+
+    of: Connection
+    last_request: int = 0
+    asked: int = 0
+
+    def goes_on(self) -> bool:
+        """It carries one more request."""
+        if self.of.last_request != self.last_request:
+            self.last_request, self.asked = self.of.last_request, 0
+        self.asked += 1
+        return self.asked <= _MISSED
+
+
+def passed_on(step: Step, others: Iterable[Step]) -> Step | None:
+    """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records out once.
+
+    Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is one request, for
+    the epoch may be that of a session that was replaced meanwhile.
+    """
+    if step.reply is not ACCEPTED or step.any_doubt is not None or step.answer is None:
+        return None
+    for other in others:
+        if other.reply is not ACCEPTED or other.any_doubt is not None or not may_be_one(step, other):
+            continue
+        if step.end < other.packet or other.end < step.packet:
+            continue
+        is_one = step.answer.acquired or (step.kind is SUBSEQUENT and is_again(step, other)) or (step.opens and may_be_copy(step, other))
+        if is_one and _asks(other) == _asks(step) and _gets(other) == _gets(step):
+            return other
+    return None
+
+
+def tells(step: Step) -> bool:
+    """Whether it shows that its whole connection was passed on: two clients may open sessions alike."""
+    return step.kind is SUBSEQUENT or (step.answer is not None and bool(step.answer.acquired))
+
+
+def may_be_one(one: Step, other: Step) -> bool:
+    """Whether two requests are the same one, seen at two places, as far as their epochs tell."""
+    return (
+        one.connection is not other.connection
+        and one.epoch == other.epoch
+        and one.api_key == other.api_key
+        and one.version == other.version
+        and one.client_id == other.client_id
+    )
+
+
+def is_again(one: Step, other: Step) -> bool:
+    """Whether they are also numbered alike."""
+    return one.correlation_id == other.correlation_id and may_be_one(one, other)
+
+
+def may_be_copy(one: Step, other: Step) -> bool:
+    """Whether they also came as long after the beginning of their connections, where both were seen."""
+    flows = one.connection.flow, other.connection.flow
+    if not is_again(one, other):
+        return False
+    if any(flow.opened_by is None for flow in flows):
+        return True
+    return abs((one.time_ns - flows[0].first_time_ns) - (other.time_ns - flows[1].first_time_ns)) < _JITTER_NS
+
+
+def _asks(step: Step) -> tuple[object, ...]:
+    listed = [(one.partition, [(batch.first, batch.last, [*batch.types]) for batch in one.acknowledged]) for one in step.listed]
+    return listed, [*step.forgotten]
+
+
+def _gets(step: Step) -> tuple[object, ...]:
+    answer = step.answer
+    return () if answer is None else ([*answer.acquired], dict(answer.acknowledged))
