@@ -313,17 +313,18 @@ class Framing:
         """The client's bytes first: answers are recognised by what was asked."""
         client = conversation.flow.client_side or 0
         for stream in (conversation.streams[client], conversation.streams[1 - client]):
-            self._resume(conversation, stream, final)
+            if stream.size:
+                self._resume(conversation, stream, final)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
         """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
         again with every later piece: the same boundary is found however many pieces came at once.
         """
-        waiting = deque[tuple[bytes, int, int, int, int]]()
+        waiting: deque[tuple[bytes, int, int, int, int]] = deque()
+        other = conversation.streams[1 - stream.side]
         while True:
             for _, rest in self._cuts.one(stream, self._told.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
-            other = conversation.streams[1 - stream.side]
             if stream.searching and stream.size and stream.find(other, self._witness, final is not None, self._told.append):
                 continue
             if not waiting:
