@@ -115,8 +115,11 @@ REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000
 #: Refused exchanges that a later finding may explain; of older ones no finding is expected any more.
 REFUSALS: Final = 65_536
-#: Share sessions held at the same time.
-SESSIONS: Final = 100_000
+#: Share sessions held at the same time, and members, 5 kB for both: as many as connections. Beyond it those not used for longest are
+#: forgotten. A broker has 2,000 by default (`group.share.max.share.sessions`).
+SESSIONS: Final = 20_000
+#: Share sessions that `kshark sessions` and a report list.
+LISTED_SESSIONS: Final = 100_000
 #: Members of share groups on one connection whose last request is remembered for the tables.
 MEMBERS_OF_CONNECTION: Final = 1_000
 #: Requests of one share session that wait for the answer of an earlier one.

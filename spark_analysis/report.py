@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kshark.analysis import Listed, ListedSession, in_packet_order, sessions_of
+from kshark.analysis import Listed, ListedSession, PackedSessions, in_packet_order
 from kshark.capture.numbering import Locate
 from kshark.capture.paths import absolute
 from kshark.cli.apis import registry
@@ -146,13 +146,13 @@ class _Bucket:
 
     def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
         self._collector = Collector(names[plan.number], Registry())
-        self._over: list[Listed] = []
+        self._over = PackedSessions()
 
     def page(self, listed: Sequence[Listed]) -> None:
-        self._over += [one for one in listed if isinstance(one, ListedSession)]
+        self._over.add(one for one in listed if isinstance(one, ListedSession))
 
     def close(self) -> Collected:
-        for session in sessions_of(self._over):
+        for session in self._over:
             self._collector.session(session)
         return self._collector.close()
 

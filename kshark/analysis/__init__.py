@@ -4,7 +4,7 @@ analyzer = Analyzer()
 for page in pages: found.extend(analyzer.page(page))
 found.extend(analyzer.close())
 analyzer.summary()
-sessions_of(analyzer.listed())  # of Analyzer(sessions=True)
+PackedSessions(analyzer.listed())  # of Analyzer(sessions=True)
 
 An Audit does the same and tells what the findings were found in, as `kshark check` does.
 """
@@ -27,10 +27,10 @@ from kshark.analysis.sessions.listing import (
     ListedSession,
     ListedStep,
     Moment,
+    PackedSessions,
     SessionStep,
     ShareSession,
     Told,
-    sessions_of,
 )
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "Observed",
     "Observer",
     "PackedFindings",
+    "PackedSessions",
     "Refusal",
     "Rule",
     "RuleCoverage",
@@ -61,5 +62,4 @@ __all__ = [
     "ShareSession",
     "Told",
     "in_packet_order",
-    "sessions_of",
 ]

@@ -48,12 +48,16 @@ class Oddities:
             return ()
         request, response = exchange.request, exchange.response
         said: list[Verdict] = []
-        if request is not None and request.weird is not UNSET:
+        if request is not None and self._concerns(request):
             said += self._message(request, call_of(request, None, connection), connection)
-        if response is not None and response.weird is not UNSET:
+        if response is not None and self._concerns(response):
             call = _alone(response, connection) if request is None else call_of(request, response, connection)
             said += self._message(response, call, connection)
         return said
+
+    def _concerns(self, message: Message) -> bool:
+        """Whether a rule is about one of its codes."""
+        return message.weird is not UNSET and not self.codes.isdisjoint(message.weird)
 
     def frame(self, message: Message, connection: Connection | None) -> Sequence[Verdict]:
         """A message of which nothing is known but its place and size."""

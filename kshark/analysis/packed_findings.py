@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import Final
 
 import msgspec
 from msgspec.structs import astuple
 
 from kshark.analysis.findings import in_packet_order
+from kshark.analysis.packed import Packed
 from kshark.model import Finding, Witness
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -27,32 +26,23 @@ class PackedFindings:
     """
 
     def __init__(self, findings: Iterable[Finding] = ()) -> None:
-        #: One behind the other; where each ends, and its packet.
-        self._packed = bytearray()
-        self._ends = array("q")
-        self._packets = array("q")
+        self._packed = Packed()
         self.add(findings)
 
     def add(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self._packed += _pack(finding)
-            self._ends.append(len(self._packed))
-            self._packets.append(finding.packet)
+            self._packed.add(finding.packet, _pack(finding))
 
     def __len__(self) -> int:
-        return len(self._packets)
+        return len(self._packed)
 
     def __iter__(self) -> Iterator[Finding]:
         return self.since(0)
 
     def since(self, taken: int) -> Iterator[Finding]:
         """Those that were added behind the first `taken`."""
-        packet = self._packets.__getitem__
-        for _, same in groupby(sorted(range(taken, len(self)), key=packet), packet):
-            yield from in_packet_order(map(self._at, same))
-
-    def _at(self, place: int) -> Finding:
-        return _unpack(self._packed[self._ends[place - 1] if place else 0 : self._ends[place]])
+        for same in self._packed.since(taken):
+            yield from in_packet_order(map(_unpack, same))
 
 
 def _pack(finding: Finding) -> bytes:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
-from kshark.analysis import RULES, Audit, Observed, PackedFindings, Rule, RuleCoverage, ShareSession, sessions_of
+from kshark.analysis import RULES, Audit, Observed, PackedFindings, PackedSessions, Rule, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
@@ -124,6 +124,8 @@ class Checking:
         self._chosen = selection(args)
         self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
         self._found = PackedFindings()
+        #: Those that are over, after `close` all, where they were asked for.
+        self.sessions = PackedSessions()
         self._resting = Resting(args)
         self._names = TopicNames(registry(args))
         #: Topics that findings are about, in their order.
@@ -136,7 +138,9 @@ class Checking:
         for event in page if self._naming else ():
             if type(event) is Message and event.api_key in self._naming:
                 self._names.learn(event)
-        return self._shown(self._audit.page(page))
+        shown = self._shown(self._audit.page(page))
+        self.sessions.add(self._audit.listed())
+        return shown
 
     @property
     def topics(self) -> dict[str, str]:
@@ -146,11 +150,8 @@ class Checking:
 
     def close(self) -> Checked:
         self._shown(self._audit.close())
+        self.sessions.add(self._audit.listed())
         return Checked(self._found, self._audit.observed, self.topics)
-
-    def sessions(self) -> list[ShareSession]:
-        """Those that are over, after `close` all, where they were asked for."""
-        return sessions_of(self._audit.listed())
 
     def _shown(self, proved: list[Finding]) -> list[Finding]:
         shown = [finding for finding in proved if self._chosen(finding) and self._resting.shows(finding)]

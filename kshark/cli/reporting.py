@@ -57,7 +57,7 @@ class Reporting:
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
         """The part; `locate` tells which of several files a packet is in."""
         checked = self._checking.close()
-        for session in self._checking.sessions():
+        for session in self._checking.sessions:
             if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from kshark.analysis import APIS, Analyzer, Listed, ShareSession, sessions_of
+from kshark.analysis import APIS, Analyzer, PackedSessions, ShareSession
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.resting import Packets
 from kshark.cli.shown import add_filter, display_filter, filtered
@@ -45,29 +45,22 @@ def run(args: Namespace) -> int:
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
-    wanted, passed = display_filter(args), Packets()
-
+    wanted, passed, every = display_filter(args), Packets(), PackedSessions()
     analyzer = Analyzer(sessions=True, steps=args.verbose or wanted is not None)
-
-    def listed() -> Iterator[Listed]:
-        for page in source:
-            analyzer.page(page)  # findings are `kshark check`'s
-            for event in page:
-                if wanted is not None and isinstance(event, Exchange) and event.request is not None and wanted.takes(event):
-                    passed.add(event.request.packet)
-            yield from analyzer.listed()
-        analyzer.close()
-        yield from analyzer.listed()
-
-    every = sessions_of(listed())
+    for page in source:
+        analyzer.page(page)  # findings are `kshark check`'s
+        for event in page:
+            if wanted is not None and isinstance(event, Exchange) and event.request is not None and wanted.takes(event):
+                passed.add(event.request.packet)
+        every.add(analyzer.listed())
+    analyzer.close()
+    every.add(analyzer.listed())
     if left_out := int(analyzer.summary()["sessions"]) - len(every):
         note = f"{number(left_out)} more share sessions are not listed, nor counted below; look at less at a time: --since, --until"
         print(f"kshark: {note}", file=sys.stderr)
-    sessions = [session for session in every if session.closed is None or source.tells(session.closed.time_ns)]
-    if wanted is not None:
-        sessions = list(_of_steps(sessions, passed, shown=args.verbose))
+    sessions = Shown(every, source, None if wanted is None else passed, steps=args.verbose)
     if args.format == "json":
-        sink.json([] if args.quiet else sessions)
+        sink.json(() if args.quiet else sessions)
         return
     if args.verbose and not args.quiet:
         sink.lines(line for session in sessions for line in steps_lines(session, sink.width))
@@ -76,9 +69,21 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     sink.lines(folded(total_line(sessions), sink.width, 2))
 
 
-def _of_steps(sessions: Iterable[ShareSession], passed: Packets, *, shown: bool) -> Iterator[ShareSession]:
-    """The sessions with a step that passed; steps that nobody asked for leave again."""
-    for session in sessions:
-        if session.steps is not UNSET and any(passed.has(step.packet) for step in session.steps):
-            session.steps = session.steps if shown else UNSET
+class Shown:
+    """The sessions of a period; where there is a filter those with a step that `passed`. Steps that nobody asked for leave again."""
+
+    def __init__(self, every: PackedSessions, source: Source, passed: Packets | None, *, steps: bool) -> None:
+        self._every = every
+        self._source = source
+        self._passed = passed
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[ShareSession]:
+        for session in self._every:
+            if session.closed is not None and not self._source.tells(session.closed.time_ns):
+                continue
+            if self._passed is not None:
+                if session.steps is UNSET or not any(self._passed.has(step.packet) for step in session.steps):
+                    continue
+                session.steps = session.steps if self._steps else UNSET
             yield session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -19,8 +19,6 @@ from kshark.output.troubles import Troubles
 from kshark.output.units import number
 
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
-#: Findings that are written at once.
-_PAGE: Final = 1_000
 
 
 class Shown:
@@ -106,9 +104,7 @@ def _adding(add: Callable[[Finding], object], findings: Iterable[Finding]) -> It
 
 def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
     """Each finding. `topics`: names by id, for people; JSON has the ids."""
-    left = iter(findings)
-    while page := [*islice(left, _PAGE)]:
-        if args.format == "json":
-            sink.json(page)
-        else:
-            sink.lines([line for finding in page for line in finding_lines(finding, sink.width, topics)])
+    if args.format == "json":
+        sink.json(findings)
+    else:
+        sink.lines(line for finding in findings for line in finding_lines(finding, sink.width, topics))

@@ -43,6 +43,7 @@ def next_request(
     witness: Witness,
     final: bool,
     other: bytes | None = None,
+    chain_at_0: Chain | None = None,
 ) -> Boundary | None:
     """Where requests begin again; `edges` are the positions where TCP segments begin.
 
@@ -50,12 +51,12 @@ def next_request(
     header of another behind it, or one that continues from `last_id` with the same client id. In one that is not, bodies must decode: of
     requests, or of answers to them in `other`, which is what the other side sent. All frames from there must be plausible up to the end of
     the bytes: frames inside a record's value would end with that value.
-    `final`: no more bytes come.
+    `final`: no more bytes come. `chain_at_0`: the requests from the first byte on, if they are known.
     """
     kept: Boundary | None = None
     starts = set(edges)
     for at in _request_places(data, edges, client_id):
-        chain = requests_from(data, at, witness.knows)
+        chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, witness.knows)
         if not chain.consistent or not chain.headers:
             continue
         first = chain.headers[0]

@@ -35,7 +35,7 @@ OTHERWISE: Final = -2
 class Conversation:
     """A connection while it is cut into frames: its two streams, and what the judgement of it needs."""
 
-    __slots__ = ("flow", "holed", "streams", "try_at")
+    __slots__ = ("_chains", "flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -43,10 +43,31 @@ class Conversation:
         #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
         self.holed = False
         self.try_at = 0
+        #: As long as it is not recognised: by side its first piece, and the requests in that.
+        self._chains: list[tuple[bytes, Chain] | None] | None = None
+
+    def requests(self, side: int, head: bytes, knows: Knows) -> Chain:
+        """The requests that a side begins with. Of one piece they are looked for once, though the other side's bytes ask for them again."""
+        if self._chains is None:
+            self._chains = [None, None]
+        seen = self._chains[side]
+        if seen is not None and seen[0] is head:
+            return seen[1]
+        chain = requests_from(head, 0, knows)
+        self._chains[side] = (head, chain) if len(self.streams[side].data) == 1 else None
+        return chain
+
+    def recognised(self) -> None:
+        self._chains = None
 
     @property
     def size(self) -> int:
         return self.streams[0].size + self.streams[1].size
+
+    @property
+    def searching(self) -> bool:
+        """Whether a side's next message boundary is not known."""
+        return self.streams[0].searching or self.streams[1].searching
 
     def unclear(self, packet: int) -> tuple[int, int]:
         """By side, with which packet the first byte came that is not understood yet; NEVER where all are. `packet`: the last one read.
@@ -124,11 +145,12 @@ def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
         stream.by_client = stream.side == client
         stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
         if not stream.begun:
-            if stream.by_client and requests_from(stream.joined(), 0, witness.knows).whole:
+            if stream.by_client and conversation.requests(stream.side, stream.joined(), witness.knows).whole:
                 stream.searching, stream.unsure = False, UNSURE
             else:
                 stream.search()
                 stream.untouched = not stream.size
+    conversation.recognised()
 
 
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
@@ -161,13 +183,13 @@ def _requests_told(
     stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
         return 1 if answers_alone(other) else 0
+    chain = conversation.requests(side, head, witness.knows)
     if not stream.begun:
-        found = next_request(head, stream.edges(), None, None, witness, final, other)
+        found = next_request(head, stream.edges(), None, None, witness, final, other, chain)
         if found is None or not found.sure:
             waits.append((stream, found))
             return 0
         return 3
-    chain = requests_from(head, 0, witness.knows)
     opened = conversation.flow.opened_by == side
     if chain.whole and chain.consistent:
         told, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
@@ -203,7 +225,7 @@ def _by_broker(
         head = heads[side]
         if not conversation.streams[side].begun or not head:
             continue
-        chain = requests_from(head, 0, witness.knows)
+        chain = conversation.requests(side, head, witness.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
         answered = _answered(chain, heads[1 - side], witness)
@@ -245,7 +267,7 @@ def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], wit
     own, other = heads[opener], heads[1 - opener]
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
-    chain = requests_from(own, 0, witness.knows)
+    chain = conversation.requests(opener, own, witness.knows)
     if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
     return not _of_any_version(own, witness.knows).headers

@@ -246,7 +246,8 @@ class Framing:
         stream = conversation.streams[run.side]
         stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
         if gapped and conversation.flow.service == "kafka":
-            self._resume(conversation, stream)
+            if not conversation.searching:
+                self._resume(conversation, stream)
             self._advance(conversation, place)
             return
         self._advance(conversation, place)
@@ -289,18 +290,17 @@ class Framing:
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
         """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
-        if conversation.streams[0].searching or conversation.streams[1].searching:
+        if conversation.searching:
             self._resume_both(conversation, final)
         self._review(conversation, packet)
 
     def _review(self, conversation: Conversation, packet: int) -> None:
         """Sorts the connection in again: settled when all its boundaries are known, else uncertain."""
-        one, two = conversation.streams
-        if one.searching or two.searching:
+        if conversation.searching:
             self._uncertain[conversation.flow.id] = conversation
         else:
             self._uncertain.pop(conversation.flow.id, None)
-            self._touched[one] = self._touched[two] = None
+            self._touched.update(dict.fromkeys(conversation.streams))
         self._wait(conversation, packet)
 
     def _wait(self, conversation: Conversation, packet: int) -> None:
@@ -313,17 +313,18 @@ class Framing:
         """The client's bytes first: answers are recognised by what was asked."""
         client = conversation.flow.client_side or 0
         for stream in (conversation.streams[client], conversation.streams[1 - client]):
-            self._resume(conversation, stream, final)
+            if stream.size:
+                self._resume(conversation, stream, final)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
         """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
         again with every later piece: the same boundary is found however many pieces came at once.
         """
-        waiting = deque[tuple[bytes, int, int, int, int]]()
+        waiting: deque[tuple[bytes, int, int, int, int]] = deque()
+        other = conversation.streams[1 - stream.side]
         while True:
             for _, rest in self._cuts.one(stream, self._told.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
-            other = conversation.streams[1 - stream.side]
             if stream.searching and stream.size and stream.find(other, self._witness, final is not None, self._told.append):
                 continue
             if not waiting:
@@ -359,7 +360,7 @@ class Framing:
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
         packet, _ = self._place(closed, 0)
-        if conversation.streams[0].searching or conversation.streams[1].searching:
+        if conversation.searching:
             self._search(conversation, packet, closed)
             self._cut_touched()
         ending = Ending([], closed)

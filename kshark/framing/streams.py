@@ -291,7 +291,7 @@ class Stream:
             self._skip_bytes(old, tell)
             found = found and found._replace(at=found.at - old, end=found.end - old)
         self.awaited = 0 if found is None else found.end
-        more = self.size + (self.size >> 2) if self.is_dear else 0
+        more = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
         self.try_at = min(more, self.awaited) if self.awaited > self.size else more
 
     def open_ids(self, other: Stream) -> list[int]:

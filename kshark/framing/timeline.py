@@ -90,10 +90,15 @@ class Timeline:
 
     def release(self, cuts: list[Frames], told: list[Told], horizon: int) -> list[Line]:
         late = [Late(flow, *news) for flow, waits in self.waits.items() for news in waits.news()]
-        events = sorted([self._place(each) for each in chain(self._told, late, told)], key=_order)
-        self._told = [each.event for each in events if each.known > horizon]
-        if self._told:
-            events = [each for each in events if each.known <= horizon]
+        told, self._told = [*self._told, *late, *told], []
+        events: list[Place] = []
+        for each in told:  # places are made again with the next batch: those of what waits take no room until then
+            place = self._place(each)
+            if place.known > horizon:
+                self._told.append(each)
+            else:
+                events.append(place)
+        events.sort(key=_order)
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import UNSET
@@ -33,10 +33,20 @@ _COLUMNS: Final = (
 )
 
 
-def session_lines(sessions: Sequence[ShareSession], width: int | None) -> Iterator[Line]:
-    """The table; nothing if there are no sessions."""
-    if sessions:
-        yield from table(_COLUMNS, [_row(session) for session in sessions], width)
+class _Rows:
+    """The rows of sessions, each time made anew: there may be very many."""
+
+    def __init__(self, sessions: Iterable[ShareSession]) -> None:
+        self._sessions = sessions
+
+    def __iter__(self) -> Iterator[list[Cell]]:
+        return map(_row, self._sessions)
+
+
+def session_lines(sessions: Iterable[ShareSession], width: int | None) -> Iterator[Line]:
+    """The table; nothing if there are no sessions, which are gone through several times."""
+    if any(True for _ in sessions):
+        yield from table(_COLUMNS, _Rows(sessions), width)
 
 
 def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TextIO, TypeVar
 
 from kshark.output.jsonlines import json_lines
 from kshark.output.spans import Line, plain
+
+T = TypeVar("T")
+#: Objects, and lines, that are written at once.
+_PAGE: Final = 1_000
 
 
 class Sink:
@@ -29,12 +34,10 @@ class Sink:
         #: Columns of the terminal; None: no limit.
         self.width = self._terminal.width if self._terminal is not None and self._crop else None
 
-    def json(self, objects: Sequence[Any]) -> None:
+    def json(self, objects: Iterable[Any]) -> None:
         """One object a line."""
-        if objects:
-            self._stream.flush()
-            self._stream.buffer.write(json_lines(objects))
-            self._stream.flush()
+        for page in _pages(objects):
+            self.bytes(memoryview(json_lines(page)))
 
     def bytes(self, data: memoryview) -> None:
         """What another sink of the same kind has written."""
@@ -45,14 +48,21 @@ class Sink:
     def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:
         """Text lines; `crop` cuts them at the edge of a terminal."""
         terminal = self._terminal
-        if terminal is None:
-            text = "".join([plain(line) + "\n" for line in lines])
-        else:
-            text = "".join([terminal.paint(line, crop=crop and self._crop) + "\n" for line in lines])
-        self.text(text)
+        for page in _pages(lines):
+            if terminal is None:
+                text = "".join([plain(line) + "\n" for line in page])
+            else:
+                text = "".join([terminal.paint(line, crop=crop and self._crop) + "\n" for line in page])
+            self.text(text)
 
     def text(self, text: str) -> None:
         """Text as it is."""
         if text:
             self._stream.write(text)
             self._stream.flush()
+
+
+def _pages(items: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(items)
+    while page := [*islice(left, _PAGE)]:
+        yield page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,23 +28,25 @@ class Column:
     drop: int = 0
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None, indent: int = 0) -> list[Line]:
-    """The titles, then the rows. A column with nothing in it is left out; `width` None: no limit.
+def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 0) -> Iterator[Line]:
+    """The titles, then the rows, which are gone through twice. A column with nothing in it is left out; `width` None: no limit.
 
     Columns for which there is no room are named in a last line.
     """
-    lines = [[_line(cell) for cell in row] for row in rows]
-    natural = [max(cell_len(plain(row[at])) for row in lines) for at in range(len(columns))]
+    natural = [0] * len(columns)
+    for row in rows:
+        natural = [max(one, cell_len(plain(_line(cell)))) for one, cell in zip(natural, row, strict=True)]
     kept = [at for at in range(len(columns)) if natural[at]]
     widths = {at: max(natural[at], cell_len(columns[at].title)) for at in kept}
     if width is not None:
         widths = _fit(columns, widths, width - indent)
-    titles: list[Line] = [[(column.title, DIM)] for column in columns]
-    out = [_row([row[at] for at in widths], [columns[at] for at in widths], list(widths.values()), indent) for row in (titles, *lines)]
+    shown, sizes = [columns[at] for at in widths], list(widths.values())
+    yield _row([[(column.title, DIM)] for column in shown], shown, sizes, indent)
+    for row in rows:
+        yield _row([_line(row[at]) for at in widths], shown, sizes, indent)
     missing = ", ".join(columns[at].title for at in kept if at not in widths)
     if missing:
-        out += folded([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)], width, indent + 2)
-    return out
+        yield from folded([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)], width, indent + 2)
 
 
 def _line(cell: Cell) -> Line:

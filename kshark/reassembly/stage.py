@@ -208,9 +208,10 @@ class Reassembly:
 
     def _forget(self, out: list[Item]) -> None:
         """Makes room: those idle for longest go, also where one batch opened many more than fit."""
-        connections = self._connections
-        ranked = sorted(connections, key=lambda pair: connections[pair].flow.last_packet)
-        for pair in ranked[: max(limits.FLOWS // 10, len(ranked) - limits.FLOWS)]:
+        connections, known = self._connections, list(self._connections)
+        idle = np.argsort([connection.flow.last_packet for connection in connections.values()], kind="stable")
+        for at in idle[: max(limits.FLOWS // 10, len(known) - limits.FLOWS)].tolist():
+            pair = known[at]
             connection = connections[pair]
             text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
             out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))

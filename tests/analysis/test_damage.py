@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kshark.analysis import REASONS, Analyzer, sessions_of
+from kshark.analysis import REASONS, Analyzer, PackedSessions
 from kshark.model import Closed, Exchange, HalfClosed, Message, Opened
 from kshark.output.catalogue import CODES
 from tests.analysis.coordinators import leader
@@ -80,7 +80,7 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
         for _ in range(times if isinstance(event, kinds) else 1):
             list(analyzer.feed(event))
     list(analyzer.close())
-    assert analyzer.summary()["sessions"] == len(sessions_of(analyzer.listed()))
+    assert analyzer.summary()["sessions"] == len([*PackedSessions(analyzer.listed())])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,10 @@ from tests.packets import Tcp, Wire
 #: What is read as a request's length is none of a request.
 NOISE = bytes(Random(7).choices(range(0x80, 0x100), k=4_000))
 
+#: ApiVersions, whose first version has no body, and an answer to it.
+HELLO = bytes.fromhex("0000000b 0012 0000 00000001 0001 63")
+WELCOME = bytes.fromhex("00000010 00000001 0000 00000001 0012 0000 0004")
+
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -81,3 +85,27 @@ def test_frames_between_gaps_become_columns_together(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cutting, "Frames", making)
     assert len(messages(wire.packets)) == 300
     assert len(made) <= 4
+
+
+def test_bytes_between_gaps_are_searched_once(looks: list[int]) -> None:
+    """Every other byte is lost: each that is left begins behind a gap, and the next gap is known when it comes."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    tcp.broker(answer(1))
+    for at in range(0, len(NOISE), 2):
+        tcp.seq[0] += 1
+        tcp.client(NOISE[at : at + 1])
+    assert len(messages(wire.packets)) == 2
+    assert len(looks) < len(NOISE) / 2 + 50
+
+
+def test_an_answer_does_not_ask_for_its_request_again(looks: list[int]) -> None:
+    """Connections that are seen from their middle on: a request that tells nothing by itself, then its answer."""
+    wire = Wire()
+    for number in range(50):
+        tcp = Tcp(wire, source=f"10.0.0.1:{50_000 + number}")
+        tcp.client(HELLO)
+        tcp.broker(WELCOME)
+    assert len(messages(wire.packets)) == 100
+    assert len(looks) <= 50 * 3, "one look at the request, and one at either side's bytes with the answer"

@@ -96,7 +96,7 @@ def test_a_terminal_may_be_too_narrow_for_anything() -> None:
 
 
 def test_markup_in_cells_is_text() -> None:
-    assert plain(table([Column("a")], [["[red]x[/red]"]], None)[1]) == "[red]x[/red]"
+    assert plain([*table([Column("a")], [["[red]x[/red]"]], None)][1]) == "[red]x[/red]"
 
 
 def test_columns_for_which_there_is_no_room_are_named() -> None:
@@ -109,4 +109,4 @@ def test_columns_for_which_there_is_no_room_are_named() -> None:
         "  wider terminal, or a",
         "  pipe, has all columns",
     ]
-    assert len(table(columns, rows, None)) == len(table(columns, rows, 80)) == 2
+    assert len([*table(columns, rows, None)]) == len([*table(columns, rows, 80)]) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from kshark.analysis import Analyzer, ShareSession, sessions_of
+from kshark.analysis import Analyzer, PackedSessions, ShareSession
 from kshark.face import pages
 from kshark.model import Event, Finding, Witness
 from kshark.pipeline import Options
@@ -23,7 +23,7 @@ def seen(path: Path) -> tuple[list[Event], list[Finding], list[ShareSession]]:
     analyzer = Analyzer(sessions=True)
     events = [event for page in pages([path], Options(records=False)) for event in page]
     findings = [*analyzer.page(events), *analyzer.close()]
-    return events, findings, sessions_of(analyzer.listed())
+    return events, findings, [*PackedSessions(analyzer.listed())]
 
 
 def collected(events: Iterable[Event], findings: Iterable[Finding] = (), sessions: Iterable[ShareSession] = ()) -> Collected:

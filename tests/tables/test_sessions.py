@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kshark.analysis import Analyzer, ShareSession, sessions_of
+from kshark.analysis import Analyzer, PackedSessions, ShareSession
 from kshark.face import analysed, pages
 from kshark.pipeline import Options
 from tests.shared import CAPTURES, shared
@@ -31,7 +31,7 @@ def listed(capture: Path) -> list[ShareSession]:
     for page in pages((capture,), Options(records=False)):
         analyzer.page(page)
     analyzer.close()
-    return sessions_of(analyzer.listed())
+    return [*PackedSessions(analyzer.listed())]
 
 
 def moment(packet: int | None, time_ns: int | None, **more: Any) -> dict[str, Any] | None:
@@ -114,9 +114,9 @@ def test_a_session_is_listed_when_it_is_over_and_once() -> None:
     analyzer = Analyzer(sessions=True)
     for page in pages((CAPTURES / "share-restart.pcap",), Options(records=False)):
         analyzer.page(page)
-    over, again = sessions_of(analyzer.listed()), analyzer.listed()
+    over, again = [*PackedSessions(analyzer.listed())], analyzer.listed()
     analyzer.close()
-    last = sessions_of(analyzer.listed())
+    last = [*PackedSessions(analyzer.listed())]
     assert again == []
     assert (len(over), len(last)) == (5, 3)
     assert {session.closed.how for session in over if session.closed is not None} == {"broker_restart"}

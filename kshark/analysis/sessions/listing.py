@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
+from kshark.analysis.packed import Packed
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import (
@@ -120,23 +122,38 @@ class ListedSession(msgspec.Struct, gc=False):
     partitions: int | None = None
 
 
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(ShareSession).decode
+
 Listed = ListedStep | ListedSession
 #: All that the analysis has to tell.
 Told = Finding | Listed
 
 
-def sessions_of(listed: Iterable[Listed]) -> list[ShareSession]:
-    """Sessions in the order in which they began, each with the steps listed of it: the first limits.SESSIONS of those that are over."""
-    begun: list[ListedSession] = []
-    for one in listed:
-        if isinstance(one, ListedSession):
-            if len(begun) < limits.SESSIONS:
-                begun.append(one)
-        elif (session := one.session) is not None:
-            if isinstance(session.steps, UnsetType):
-                session.steps = []
-            session.steps.append(one.step)
-    return [one.session for one in sorted(begun, key=lambda one: one.packet)]
+class PackedSessions:
+    """Takes what is listed; iterating gives the sessions that are over in the order in which they began, each with the steps listed of it,
+    each time as new objects: the first limits.LISTED_SESSIONS of them, some 300 bytes each.
+    """
+
+    def __init__(self, listed: Iterable[Listed] = ()) -> None:
+        self._packed = Packed()
+        self.add(listed)
+
+    def add(self, listed: Iterable[Listed]) -> None:
+        for one in listed:
+            if isinstance(one, ListedSession):
+                if len(self) < limits.LISTED_SESSIONS:
+                    self._packed.add(one.packet, _encode(one.session))
+            elif (session := one.session) is not None:
+                if isinstance(session.steps, UnsetType):
+                    session.steps = []
+                session.steps.append(one.step)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __iter__(self) -> Iterator[ShareSession]:
+        return map(_decode, chain.from_iterable(self._packed.since(0)))
 
 
 class Listing:

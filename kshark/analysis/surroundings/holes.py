@@ -24,7 +24,8 @@ class Holes(list[Hole]):
         self.append(hole)
         if len(self) > limits.HOLES:
             one, two = self[:2]
-            self[:2] = [Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")]
+            self[1] = Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")
+            del self[0]
 
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""

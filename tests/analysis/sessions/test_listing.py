@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import msgspec
 
-from kshark.analysis import Analyzer, Closing, Moment, ShareSession, sessions_of
+from kshark.analysis import Analyzer, Closing, Moment, PackedSessions, ShareSession
+from kshark.output.sessions import session_lines
+from kshark.output.spans import plain
 from tests.analysis.talks import broker_closes, broker_refuses, opened
 from tests.conversation import (
     BROKER,
@@ -24,7 +27,7 @@ def sessions(talk: Conversation | Thinned, *, steps: bool = False) -> list[Share
     for event in events(talk):
         list(analyzer.feed(event))
     list(analyzer.close())
-    return sessions_of(analyzer.listed())
+    return [*PackedSessions(analyzer.listed())]
 
 
 def how(talk: Conversation | Thinned) -> list[str | None]:
@@ -289,3 +292,26 @@ def test_what_is_refused_early_begins_no_session() -> None:
     a.share_fetch(0).answered()
     a.share_fetch(1).answered(42)
     assert [(session.requests, session.rejected) for session in sessions(talk)] == [(2, {"42": 1})]
+
+
+def test_sessions_that_are_over_are_kept_as_bytes() -> None:
+    """Of very many only the one that is told is an object, however often they are gone through, as a table does."""
+    talk = Conversation()
+    connection = talk.connection()
+    for number in range(60):
+        talk.member(f"m{number}", connection=connection).share_fetch(0).answered()
+    analyzer, listed = Analyzer(sessions=True), PackedSessions()
+    for event in events(talk):
+        analyzer.feed(event)
+        listed.add(analyzer.listed())
+    analyzer.close()
+    listed.add(analyzer.listed())
+    del analyzer
+    before = alive()
+    told = [(plain(line).split()[1], alive() - before) for line in session_lines(listed, None)]
+    assert [member[:3].rstrip("A") for member, _ in told[1:]] == [f"m{number}" for number in range(60)]
+    assert max(objects for _, objects in told) <= 2
+
+
+def alive() -> int:
+    return sum(type(one) is ShareSession for one in gc.get_objects())

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.analysis import Analyzer, sessions_of
+from kshark.analysis import Analyzer, PackedSessions
 from kshark.model import Finding
 from tests.analysis.reference import NONE, WRONG_EPOCH, ReferenceBroker, Session
 from tests.analysis.sessions.test_listing import rows
@@ -240,7 +240,7 @@ def test_a_lost_answer_does_not_hold_back_more_than_the_limit(monkeypatch: pytes
         waiting = [len(runner._queue) for runner in analyzer._runners.values()]
         assert max(waiting, default=0) <= 5
     list(analyzer.close())
-    assert sessions_of(analyzer.listed())[0].accepted == 11
+    assert next(iter(PackedSessions(analyzer.listed()))).accepted == 11
 
 
 def test_what_is_not_waited_for_any_longer_counts_as_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
