@@ -53,14 +53,14 @@ WAYS: Final = {
     "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(10.7, 35.5, 176.2),
-    ("share RPCs", "no records"): Counts(5.3, 27.9, 142.4),
-    ("share RPCs", "fields"): Counts(3.2, 16.7, 77.4),
+    ("share RPCs", "json"): Counts(10.7, 35.1, 176.2),
+    ("share RPCs", "no records"): Counts(5.1, 26.8, 142.4),
+    ("share RPCs", "fields"): Counts(3.2, 16.6, 77.4),
     ("share RPCs", "check"): Counts(27.4, 47.3, 307.2),
     ("share RPCs", "tables"): Counts(36.7, 71.6, 399.5),
     ("record batches", "json"): Counts(23.4, 49.8, 262.8),
-    ("record batches", "no records"): Counts(7.1, 34.4, 148.0),
-    ("record batches", "fields"): Counts(5.5, 23.0, 98.3),
+    ("record batches", "no records"): Counts(7.1, 34.2, 148.0),
+    ("record batches", "fields"): Counts(5.5, 22.8, 98.3),
     ("record batches", "tables"): Counts(12.8, 58.6, 255.8),
     ("pipelined requests", "fields"): Counts(4.7, 17.9, 79.2),
 }
