@@ -68,7 +68,7 @@ def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset:
 
 def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
     """The rows as a table; where it is too wide for that, what is in flight stands below each row, and whose records these are."""
-    whole = table(_CHANGES, rows, width)
+    whole = [*table(_CHANGES, rows, width)]
     if width is None or len(whole) == 1 + len(rows):
         yield from whole
         return
