@@ -56,7 +56,7 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
         exchanges = packed(spark, tables, known.suspects, connections, each)
     told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
     found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
-    observed = exchanges_of(tables["exchanges"], coverage=coverage, opened="records" in tables)
+    observed = exchanges_of(spark, tables, coverage=coverage)
     checked = {}
     for name, one in zip(captures, found, strict=True):
         seen = observed.get(name, Observed())

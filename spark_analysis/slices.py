@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from kshark.output.parquet import arrow_schema
 from kshark.tables import TABLES
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 #: Rows of all tables that a task reads together.
 ROWS: Final = 1_000_000
 
+#: Rows of which bodies are read together.
+_TOGETHER: Final = 16_384
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
 
 #: Files with the numbers of their rows, by table.
@@ -38,6 +42,7 @@ class Part(NamedTuple):
     end: int
 
 
+Truths = NDArray[np.bool_]
 #: Parts of several tables, by name.
 Slice = Mapping[str, Sequence[Part]]
 
@@ -67,6 +72,18 @@ class RowGroup:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """These columns; strings are numbers of what is there once, but for bodies."""
         return self._file.read_row_group(self._group, [*columns], use_threads=False).select(columns).cast(_schema(self._name, columns))
+
+    def chosen(self, columns: Sequence[str], rows: Truths) -> pa.Table:
+        """These columns of some rows. Those of a few at a time are made: all bodies of a group together take more room than any cache has,
+        and twice as long."""
+        at, found = 0, []
+        for batch in self._file.iter_batches(_TOGETHER, [self._group], [*columns], use_threads=False):
+            few = np.flatnonzero(rows[at : at + len(batch)])
+            if len(few):
+                found.append(batch.take(pa.array(few)))
+            at += len(batch)
+        schema = _schema(self._name, columns)
+        return pa.Table.from_batches(found).unify_dictionaries().select(columns).cast(schema) if found else schema.empty_table()
 
 
 def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:

@@ -191,7 +191,7 @@ def _asked_for(group: RowGroup, suspects: _Numbers | None, known: _Known) -> Ite
     wanted = wanted | np.isin(api, [METADATA, API_VERSIONS]) | orphan | (odd & ~of_rules)
     if not wanted.any():
         return iter(())
-    found = group.read(_COLUMNS).filter(pa.array(wanted))
+    found = group.chosen(_COLUMNS, wanted)
     return rows_of(found.filter(pa.array(~_again(found, (api == METADATA)[wanted] & ~(odd | orphan)[wanted], known))))
 
 

@@ -79,10 +79,10 @@ def _unmatched(rows: Pieces) -> Truths:
     same = _same(rows.key) & _same(rows.first)
     odd = np.zeros(len(same), np.bool_)
     at = np.flatnonzero(same)
-    one, two = rows.at(at - 1), rows.at(at)
-    in_turn = np.maximum(one.taken, two.taken) > np.maximum(one.handed, two.handed)
-    both = (np.minimum(one.handed, two.handed) == NONE) & (np.minimum(one.taken, two.taken) == NONE) & (one.handed != two.handed)
-    is_match = in_turn & both & (one.taken != two.taken) & (one.last == two.last) & (one.member == two.member)
+    one, two = ([column[rows_] for column in (rows.handed, rows.taken, rows.last, rows.member)] for rows_ in (at - 1, at))
+    handed, taken = ((np.minimum(one[kind], two[kind]), np.maximum(one[kind], two[kind])) for kind in (0, 1))
+    once = (handed[0] == NONE) & (taken[0] == NONE) & (handed[1] != NONE) & (taken[1] > handed[1])
+    is_match = once & (one[2] == two[2]) & (one[3] == two[3])
     odd[at] = ~is_match | same[at - 1]
     return odd
 
