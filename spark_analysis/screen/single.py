@@ -38,10 +38,13 @@ def _may_hold(condition: Condition, rows: pa.Table, has: Mapping[str, str], at: 
     """Of the rows at these places."""
     if condition is ALWAYS:
         return np.ones(len(at), np.bool_)
-    fields = [*condition.fields()]
-    columns = rows.select(["api_version", *(has[field] for field in fields)])
-    codes, told = distinct(*(columns if len(at) == len(rows) else columns.take(pa.array(at))).columns)
-    tests = {version: condition.compiled(version) for version in {version for version, *_ in told if version is not None}}
+    columns = rows.select(["api_version", *has.values()])
+    columns = columns if len(at) == len(rows) else columns.take(pa.array(at))
+    _, versions = distinct(columns["api_version"])
+    by_version = {version: condition.at(version) for (version,) in versions if version is not None}
+    fields = sorted(frozenset().union(*(one.fields() for one in by_version.values())))
+    codes, told = distinct(columns["api_version"], *(columns[has[field]] for field in fields))
+    tests = {version: one.compiled() for version, one in by_version.items()}
     holds = [version is None or tests[version](SimpleNamespace(**dict(zip(fields, one, strict=True)))) for version, *one in told]
     found: Truths = np.array(holds, np.bool_)[codes]
     return found

@@ -88,3 +88,27 @@ def test_what_brokers_say_again_is_left_out() -> None:
         table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
     assert (~_again(table, np.ones(len(said), np.bool_), known)).tolist() == [*stays]
     assert Counter(_again(table, np.zeros(len(said), np.bool_), known).tolist()) == {False: len(said)}
+
+
+def test_rules_of_one_exchange_are_asked_of_columns() -> None:
+    """Of every API and version, whatever columns lack; what a rule names is found, and nothing else of the kind."""
+    from kshark.analysis.rules import BOOK
+    from kshark.api_keys import SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+    from spark_analysis.screen.single import broken
+
+    asked, ruled = {"group_id": "group_id", "member_id": "member_id"}, {api for rule in BOOK.of_exchanges for api in rule.apis}
+    told = [
+        (api, version, error_code, group_id, "m")
+        for api in sorted({*ruled, 3})
+        for version in (0, 1, 2, None)
+        for error_code in (None, 0, 42)
+        for group_id in (None, "", "g")
+    ]
+    names = ("api_key", "api_version", "error_code", "group_id", "member_id")
+    table = pa.table(dict(zip(names, zip(*told, strict=True), strict=True)))
+    found = broken(table, np.array([row[0] for row in told], np.int64), ruled, asked, {})
+    suspicious = {row for row, is_broken in zip(told, found, strict=True) if is_broken}
+    assert {(SHARE_FETCH, 1, 42, "", "m"), (SHARE_FETCH, 1, 42, None, "m"), (SHARE_FETCH, None, 42, "g", "m")} <= suspicious
+    assert not any(api == 3 for api, *_ in suspicious)
+    assert (SHARE_GROUP_HEARTBEAT, 1, 0, "g", "m") not in suspicious
+    assert not broken(table, np.zeros(len(told), np.int64), ruled, asked, {}).any()
