@@ -44,19 +44,19 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
 
     `coverage`: it is counted, and everybody is judged.
     """
-    connections = connections_of(tables, captures)
+    spark, connections = tables["exchanges"].sparkSession, connections_of(tables, captures)
     each = max(1, buckets // max(1, len(captures)))
     known = EVERYBODY if coverage else screened(tables, {}, USUAL)
-    exchanges = packed(tables["exchanges"], known.suspects, connections, each)
+    exchanges = packed(spark, tables, known.suspects, connections, each)
     common = common_of(exchanges)
     names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(common[of.number]).items()}
     window = min(map(window_of, common.values()), default=USUAL)
     if (names or window < USUAL) and known.suspects is not None:
         known = screened(tables, names, window)
-        exchanges = packed(tables["exchanges"], known.suspects, connections, each)
+        exchanges = packed(spark, tables, known.suspects, connections, each)
     told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
     found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
-    observed = exchanges_of(tables["exchanges"], coverage=coverage, opened="records" in tables)
+    observed = exchanges_of(spark, tables, coverage=coverage)
     checked = {}
     for name, one in zip(captures, found, strict=True):
         seen = observed.get(name, Observed())

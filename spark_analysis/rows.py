@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -27,8 +26,6 @@ _BATCH_ROWS: Final = 2_000
 _AT_ONCE: Final = 64
 #: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles.
 _YOUNG: Final = 200_000
-#: How many rows of many columns go to Python at a time; of how many bytes does not matter.
-_BY_NUMBER: Final = {"maxRecordsPerBatch": "256", "maxBytesPerBatch": str((1 << 31) - 1)}
 
 _RESULT: Final = "number bigint, result binary"
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
@@ -37,37 +34,21 @@ _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 def by_row(schema: pa.Schema, work: Callable[[Iterator[Row]], Iterator[Row]]) -> Callable[[Batches], Batches]:
     """For mapInArrow: all rows of a partition through `work`, one by one in both directions."""
 
-    def run(batches: Batches) -> Batches:
-        few_collections()
-        held: list[Row] = []
-        size = 0
-        for row in work(_rows(batches)):
-            held.append(row)
-            size += sum(len(cell) for cell in row if isinstance(cell, bytes))
-            if size > _BATCH_BYTES or len(held) >= _BATCH_ROWS:
-                yield batch_of(schema, held)
-                held, size = [], 0
-        yield batch_of(schema, held)
-
-    return run
+    return lambda batches: in_batches(schema, work(_rows(batches)))
 
 
-@contextmanager
-def by_number(spark: SparkSession) -> Iterator[None]:
-    """For an action that gives rows of many columns to Python. Where batches end with so many bytes, Spark adds up all columns of a batch
-    with each row of it: of `exchanges` that takes 60 us, where all else takes 30."""
-    names = {f"spark.sql.execution.arrow.{name}": value for name, value in _BY_NUMBER.items()}
-    before = {name: spark.conf.get(name, None) for name in names}
-    for name, value in names.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, known)
+def in_batches(schema: pa.Schema, rows: Iterator[Row]) -> Batches:
+    """For tasks that make many rows."""
+    few_collections()
+    held: list[Row] = []
+    size = 0
+    for row in rows:
+        held.append(row)
+        size += sum(len(cell) for cell in row if isinstance(cell, bytes))
+        if size > _BATCH_BYTES or len(held) >= _BATCH_ROWS:
+            yield batch_of(schema, held)
+            held, size = [], 0
+    yield batch_of(schema, held)
 
 
 def few_collections() -> None:

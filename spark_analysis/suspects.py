@@ -1,20 +1,23 @@
 """Exchanges in which there may be a finding, and what is common to all members, from tables to buckets (kshark.parallel.sorting).
 
-Rows are read once: suspicious ones are packed, each exchange for its bucket, and stay with the workers; the driver is told the rest, which
-every bucket is told.
+Tasks read who it is and what it is about of all rows, and the bodies of those only that are asked for (spark_analysis.slices). Suspicious
+ones are packed, each exchange for its bucket, and stay with the workers; the driver is told the rest, which every bucket is told.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kshark.analysis import APIS, Observed
 from kshark.analysis.deliveries.window import USUAL, usual_size
@@ -41,12 +44,15 @@ from kshark.tables.events import (
     weird_of,
 )
 from spark_analysis.compressed import compress
-from spark_analysis.rows import Row, by_number, by_row, collected, frame_of
+from spark_analysis.rows import Row, collected, in_batches
 from spark_analysis.screen import Suspects
-from spark_analysis.screen.keys import keys, odd
+from spark_analysis.screen.numbers import Int64s, cells, coded, mixed
+from spark_analysis.screen.pieces import Truths
+from spark_analysis.screen.single import has_ruled_code
+from spark_analysis.slices import RowGroup, Slice, in_slices, row_groups, rows_of, slices_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_analysis.tables import Tables
 
@@ -54,11 +60,20 @@ if TYPE_CHECKING:
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
 _SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
 _TOLD: Final = -1
-#: By what suspects are known.
-_OF: Final = {"groups": "group", "members": "member"}
-_COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns]
+_GROUP: Final = ("capture", "group_id")
+_MEMBER: Final = (*_GROUP, "member_id")
+#: What tells which exchanges are asked for; and of those all but what stands in other columns or in the bodies, too.
+_TOLD_APART: Final = (*_MEMBER, "api_key", "outcome", "request_weird", "response_weird")
+_TWICE: Final = {
+    "packet", "ts", "ts_ns", "exchange", "error_code", "error_codes", "throttle_time_ms", "group_id", "member_id"
+}  # fmt: skip
+_COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns if column.name not in _TWICE]
 #: Rows after which full buckets are looked for.
 _TOGETHER: Final = 256
+
+#: Captures by name: their numbers, and where the events of their connections stand.
+_Known = Mapping[str, tuple[int, Mapping[int, Course]]]
+_Numbers = tuple[Int64s, Int64s]
 
 
 @dataclass
@@ -110,34 +125,26 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     return found
 
 
-def packed(exchanges: DataFrame, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
+def packed(spark: SparkSession, tables: Tables, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
     """_EXCHANGES, of so many buckets a capture; `suspects` None: everybody's."""
     from pyspark import StorageLevel
-    from pyspark.sql import functions as F
 
-    common = F.col("api_key").isin(METADATA, API_VERSIONS) | (F.col("outcome") == "orphan") | (odd() & ~F.col("api_key").isin(*APIS))
-    rows = exchanges.where(common | F.col("api_key").isin(*APIS))
-    if suspects is not None:
-        rows = rows.withColumns(keys())
-        for name, numbers in suspects._asdict().items():
-            schema = pa.schema([(_OF[name], pa.int64()), (name, pa.bool_())])
-            known = frame_of(exchanges.sparkSession, schema, [(number, True) for number in numbers])
-            rows = rows.join(F.broadcast(known), _OF[name], "left")
-        rows = rows.where(common | F.col("groups") | F.col("members"))
     connections = {name: (of.number, of.courses) for name, of in captures.items()}
-    return (
-        rows.select(*_COLUMNS)
-        .mapInArrow(by_row(_SCHEMA, lambda found: _pack(found, connections, buckets)), _EXCHANGES)
-        .persist(StorageLevel.DISK_ONLY)
-    )
+    asked_for = suspects and (np.array(suspects.groups, np.int64), np.array(suspects.members, np.int64))
+
+    def work(slice_: Slice) -> Iterator[pa.RecordBatch]:
+        groups = row_groups("exchanges", slice_["exchanges"])
+        rows = chain.from_iterable(_asked_for(group, asked_for, connections) for group in groups)
+        return in_batches(_SCHEMA, _pack(rows, connections, buckets))
+
+    return in_slices(spark, slices_of(tables.files, ["exchanges"]), _EXCHANGES, work).persist(StorageLevel.DISK_ONLY)
 
 
 def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
     """By capture, what is common of its exchanges."""
     found = defaultdict[int, list[Placed]](list)
-    with by_number(packed.sparkSession):  # all are packed now
-        for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
-            found[capture] += pickle.loads(data)
+    for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):  # all are packed now
+        found[capture] += pickle.loads(data)
     return found
 
 
@@ -171,7 +178,50 @@ def _said(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
 # -- in a task
 
 
-def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Course]]], buckets: int) -> Iterator[Row]:
+def _asked_for(group: RowGroup, suspects: _Numbers | None, known: _Known) -> Iterator[Row]:
+    """Rows of _COLUMNS: the exchanges of suspects, and those that every bucket is told of; what brokers say again is there once."""
+    rows = group.read(_TOLD_APART)
+    api, odd = cells(rows["api_key"], -1), has_ruled_code(rows["request_weird"]) | has_ruled_code(rows["response_weird"])
+    of_rules = np.isin(api, [*APIS])
+    orphan = np.asarray(pc.equal(rows["outcome"], "orphan").fill_null(False).to_numpy(zero_copy_only=False))
+    wanted = of_rules
+    if suspects is not None:
+        groups, members = suspects
+        wanted = wanted & (_among(groups, rows, _GROUP) | _among(members, rows, _MEMBER))
+    wanted = wanted | np.isin(api, [METADATA, API_VERSIONS]) | orphan | (odd & ~of_rules)
+    if not wanted.any():
+        return iter(())
+    found = group.chosen(_COLUMNS, wanted)
+    return rows_of(found.filter(pa.array(~_again(found, (api == METADATA)[wanted] & ~(odd | orphan)[wanted], known))))
+
+
+def _among(numbers: Int64s, rows: pa.Table, names: Sequence[str]) -> Truths:
+    """Which rows are of one of these groups, or members (spark_analysis.screen.keys)."""
+    codes, known = coded(*(rows[name] for name in names))
+    among: Truths = np.isin(known, numbers)[codes]
+    return among
+
+
+def _again(rows: pa.Table, metadata: Truths, known: _Known) -> Truths:
+    """Which of these say what an earlier one said: News keeps the first alone. Where a connection's answers were known late, nobody knows
+    here which of them is earlier."""
+    again = np.zeros(len(rows), np.bool_)
+    if METADATA in BOOK.apis:
+        return again
+    flows = rows_of(rows.select(["capture", "flow_id"]).filter(pa.array(metadata)))
+    courses = [known[capture][1].get(first_packet_of(flow_id)) for capture, flow_id in flows]
+    at = np.flatnonzero(metadata)[[course is not None and not course.late for course in courses]]
+    said = rows.take(pa.array(at))
+    bodies = said["response_json"].combine_chunks().dictionary_encode().indices
+    about = mixed(cells(bodies, -1), cells(said["api_version"], -1), cells(said["capture"].combine_chunks().indices, -1))
+    packet, (_, same) = cells(said["response_packet"], -1), np.unique(about, return_inverse=True)
+    first = np.full(len(at), np.iinfo(np.int64).max)
+    np.minimum.at(first, same, packet)
+    again[at] = packet > first[same]
+    return again
+
+
+def _pack(rows: Iterator[Row], known: _Known, buckets: int) -> Iterator[Row]:
     bodies, nobody = Bodies(), Ends("", "")
     common = defaultdict[int, list[Placed]](list)
     packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
@@ -181,8 +231,8 @@ def _pack(rows: Iterator[Row], known: Mapping[str, tuple[int, Mapping[int, Cours
             for bucket, since, exchanges in held.rest() if rest else held.full():
                 yield number, number * buckets + bucket, since, compress(exchanges)
 
-    for count, cells in enumerate(rows):
-        row: dict[str, Any] = dict(zip(_COLUMNS, cells, strict=True))
+    for count, of_columns in enumerate(rows):
+        row: dict[str, Any] = dict(zip(_COLUMNS, of_columns, strict=True))
         number, courses = known[row["capture"]]
         first = first_packet_of(row["flow_id"])
         if first not in courses:

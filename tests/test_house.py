@@ -51,7 +51,7 @@ ROOMS_OF = {
     "crc32c": ("kshark/records/",),
     "cryptography": ("kshark/tls/protection.py",),
     "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
-    "numpy": ("kshark/",),
+    "numpy": ("kshark/", "spark_analysis/"),
     "msgspec": ("kshark/", "spark_analysis/"),
     "dpkt": (),
 }

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from kshark.analysis.machines import IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from kshark.analysis.rules import BOOK
 from spark_analysis.rows import collected, frame_of
+from spark_analysis.screen.exchanges import told_by_exchanges
 from spark_analysis.screen.heartbeats import heartbeats_of
 from spark_analysis.screen.records import suspicious_groups
 from spark_analysis.screen.sessions import members_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from spark_analysis.tables import Tables
 
 _SCREENED: Final = frozenset({SESSION, MEMBER, IN_FLIGHT, PERSISTER})
+_MEMBERS: Final = pa.schema([("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64())])
 _GROUPS: Final = pa.schema([("group", pa.int64()), ("known", pa.bool_())])
 
 
@@ -50,10 +52,13 @@ def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) 
     partition in flight may keep a fetch waiting."""
     if not _SCREENED.issuperset(BOOK.machines):
         return EVERYBODY
-    beats = heartbeats_of(tables)
-    groups = [group for (group,) in collected(suspicious_groups(tables, window).unionByName(beats.groups).select("group").distinct())]
-    known = frame_of(tables["exchanges"].sparkSession, _GROUPS, [(group, True) for group in groups])
-    members = members_of(tables, beats.members, names).join(F.broadcast(known), "group", "left").where("known is null")
+    spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
+    told = [*collected(told_by_exchanges(spark, tables).distinct())]
+    suspicious = {group for _, group, _, of_group in told if of_group} | {group for (group,) in collected(beats.groups.distinct())}
+    groups = [*suspicious_groups(spark, tables, suspicious, window)]
+    known = frame_of(spark, _GROUPS, [(group, True) for group in groups])
+    others = frame_of(spark, _MEMBERS, [(capture, group, member) for capture, group, member, of_group in told if not of_group])
+    members = members_of(tables, beats.members, others, names).join(F.broadcast(known), "group", "left").where("known is null")
     suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
     clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
     rows = [*collected(members.groupBy("capture").agg(suspect, clean))]

@@ -7,14 +7,19 @@ before rules ask for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kshark.analysis.members.members import SETTLED_NS
 from kshark.analysis.sessions.steps import LEAVING
 from spark_analysis.screen.keys import any_of, keys
+from spark_analysis.screen.numbers import numbers
+from spark_analysis.slices import Slice, in_slices, row_groups, slices_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from spark_analysis.tables import Tables
 
 _JOINING: Final = 0
+_DDL: Final = "capture string, group bigint, member bigint, partition struct<topic_id: string, partition: int>, listed bigint"
 _WHO: Final = ("capture", "group", "member")
 
 
@@ -36,7 +42,7 @@ class Heartbeats(NamedTuple):
 
 def heartbeats_of(tables: Tables) -> Heartbeats:
     beats = tables["heartbeats"].where(F.col("group_type") == "share").withColumns(keys())
-    partitions = _partitions(beats, tables["share_requests"])
+    partitions = _partitions(beats, in_slices(beats.sparkSession, slices_of(tables.files, ["share_requests"]), _DDL, _listed))
     least = partitions.groupBy(*_WHO).agg(F.min(F.when(F.col("listed").isNotNull(), F.col("assigned"))).alias("least"))
     members = beats.transform(_members).unionByName(least, allowMissingColumns=True)
     late = F.coalesce(F.col("listed"), F.lit(1 << 62)) > F.col("since") + SETTLED_NS
@@ -66,10 +72,24 @@ def _members(beats: DataFrame) -> DataFrame:
     )
 
 
-def _partitions(beats: DataFrame, requests: DataFrame) -> DataFrame:
+def _partitions(beats: DataFrame, listed: DataFrame) -> DataFrame:
     """Of each member and partition when it was first `listed`, how often it was `assigned`, and `since` when."""
-    listing = requests.where("lists_new").withColumns(keys())
-    listed = listing.select(*_WHO, F.explode("partitions").alias("partition"), F.col("ts_ns").alias("listed"))
     assigned = beats.select(*_WHO, F.explode("assignment").alias("partition"), F.col("ts_ns").alias("since"))
     both = listed.unionByName(assigned, allowMissingColumns=True).groupBy(*_WHO, "partition")
     return both.agg(F.min("listed").alias("listed"), F.count("since").alias("assigned"), F.min("since").alias("since"))
+
+
+def _listed(slice_: Slice) -> Iterator[pa.RecordBatch]:
+    """The partitions that members list for the first time, and when; most requests list none, and what they name stays unread."""
+    for group in row_groups("share_requests", slice_["share_requests"]):
+        new = group.read(["lists_new"])["lists_new"]
+        if not pc.any(new).as_py():
+            continue
+        rows = group.read(["capture", "group_id", "member_id", "partitions", "ts_ns"]).filter(new.fill_null(False)).combine_chunks()
+        lists = rows["partitions"].combine_chunks()
+        rows, partitions = rows.take(pc.list_parent_indices(lists)), pc.list_flatten(lists)
+        of = [
+            pa.array(numbers(*(rows[name] for name in names))) for names in (("capture", "group_id"), ("capture", "group_id", "member_id"))
+        ]
+        capture, listed = rows["capture"].combine_chunks().cast(pa.string()), rows["ts_ns"].combine_chunks()
+        yield pa.RecordBatch.from_arrays([capture, *of, partitions, listed], [*_WHO, "partition", "listed"])

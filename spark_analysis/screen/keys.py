@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kshark.analysis.rules import BOOK
-
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -23,9 +21,3 @@ def keys() -> dict[str, Column]:
 def any_of(columns: Iterable[Column]) -> Column:
     """Whether one of them is true."""
     return reduce(or_, (F.coalesce(column, F.lit(False)) for column in columns), F.lit(False))
-
-
-def odd() -> Column:
-    """Whether a row of `exchanges` has a code that rules name."""
-    codes = F.array(*map(F.lit, BOOK.weirds))
-    return any_of(F.arrays_overlap(f"{kind}_weird", codes) for kind in ("request", "response"))

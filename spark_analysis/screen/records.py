@@ -5,51 +5,45 @@ order, and accepted; where all answers are without an error and all locks last a
 a fetch may have had to wait for them. Then no rule is asked, whoever else is left out: each of them looks at records that are handed out
 again, acknowledged again, refused, given back, passed over, or that hold others up.
 
-A partition's ranges, sorted by their first offset, tell all of that by what stands before each; of most partitions sums tell it
-(spark_analysis.screen.sums).
+Of most partitions that is told by ranges that match and follow one another (spark_analysis.screen.pieces). Others may be plain all the
+same, such as those with transactions' markers between the records, or of which a part is accepted at a time: their groups' ranges are
+sorted by their first offset, and tell all of that by what stands before each.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
+import numpy as np
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from dissectors.enums import ShareAcquireMode
-from kshark.analysis.machines.in_flight import ACCEPT
-from kshark.analysis.rules import BOOK
-from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from spark_analysis.rows import collected
 from spark_analysis.screen.keys import any_of, keys
-from spark_analysis.screen.sums import to_look_at
+from spark_analysis.screen.pieces import NONE
+from spark_analysis.screen.ranges import groups_with_ranges, ranges_in_slices
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_analysis.tables import Tables
 
-_SCREENED: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT)
-_ACQUIRED, _ACKNOWLEDGED = 0, 1
 
-
-def suspicious_groups(tables: Tables, window: int) -> DataFrame:
-    """Groups by `group`; `window`: so many offsets of a partition in flight may keep a fetch waiting."""
-    rows = (
-        tables["exchanges"].transform(_told_of_otherwise),
-        tables["share_requests"].transform(_failed),
-        tables["acquired"].transform(_locked_otherwise),
-        _ranges(tables, window).transform(not_plain, window),
-    )
-    return reduce(lambda one, two: one.unionByName(two), rows)
-
-
-def _told_of_otherwise(exchanges: DataFrame) -> DataFrame:
-    """Groups whose states are read and written; and those with messages that something is odd about, or whose member is not named."""
-    others = F.col("api_key").isin([api for api in BOOK.visited if api not in _SCREENED])
-    nameless = (F.col("api_key") == SHARE_GROUP_HEARTBEAT) & (F.coalesce(F.col("member_id"), F.lit("")) == "")
-    weird = F.col("api_key").isin(*_SCREENED) & (F.col("request_weird").isNotNull() | F.col("response_weird").isNotNull())
-    return exchanges.where(others | nameless | weird).select(keys()["group"].alias("group"))
+def suspicious_groups(spark: SparkSession, tables: Tables, suspicious: Collection[int], window: int) -> set[int]:
+    """Groups by `group`, those that are `suspicious` already among them; `window`: so many offsets of a partition in flight may keep a
+    fetch waiting."""
+    differ = F.col("least") < F.col("most")
+    with_ranges = groups_with_ranges(spark, tables, window).where(differ | F.col("not_plain")).select("group", (~differ).alias("doubtful"))
+    failed = tables["share_requests"].transform(_failed).withColumn("doubtful", F.lit(False))
+    told = [*collected(with_ranges.unionByName(failed).distinct())]
+    found = {*suspicious, *(group for group, is_doubtful in told if not is_doubtful)}
+    rest = [group for group, _ in told if group not in found]
+    if rest:
+        ranges = ranges_in_slices(spark, tables, window, lambda pieces: pieces.at(np.isin(pieces.group, rest)))
+        found.update(group for (group,) in collected(ranges.transform(not_plain_in_order, window).distinct()))
+    return found
 
 
 def _failed(requests: DataFrame) -> DataFrame:
@@ -59,49 +53,17 @@ def _failed(requests: DataFrame) -> DataFrame:
     )
 
 
-def _locked_otherwise(acquired: DataFrame) -> DataFrame:
-    lock = F.coalesce(F.col("lock_timeout_ms"), F.lit(-1))
-    locks = acquired.groupBy(keys()["group"].alias("group")).agg(F.min(lock).alias("least"), F.max(lock).alias("most"))
-    return locks.where("least <> most").select("group")
-
-
-def _ranges(tables: Tables, window: int) -> DataFrame:
-    """What was acquired, with the packet of the answer, and what was acknowledged, with that of the request."""
-    acquired, acknowledged = tables["acquired"], tables["acknowledgements"]
-    long = F.col("last_offset") - F.col("first_offset") >= window // 2
-    odd_acquired = any_of((F.col("misplaced"), F.col("first_offset") < 0, F.col("delivery_count") != 1, F.col("lacking") > 0, long))
-    odd_types = F.forall("types", lambda one: one == ACCEPT.value) & (F.size("types") > 0)
-    odd_acknowledged = any_of((F.col("last_offset") < F.col("first_offset"), ~odd_types))
-    one, two = (
-        rows.select(
-            keys()["group"].alias("group"),
-            F.xxhash64("capture", "group_id", "topic_id", "partition").alias("key"),
-            keys()["member"].alias("member"),
-            F.lit(kind).cast("tinyint").alias("kind"),
-            F.col("first_offset").alias("first"),
-            F.col("last_offset").alias("last"),
-            "packet",
-            odd.alias("odd"),
-        )
-        for rows, kind, odd in ((acquired, _ACQUIRED, odd_acquired), (acknowledged, _ACKNOWLEDGED, odd_acknowledged))
-    )
-    return one.unionByName(two)
-
-
-def not_plain(ranges: DataFrame, window: int) -> DataFrame:
-    """Groups with a partition whose ranges are not; only those are looked at of which sums do not tell it."""
-    rest = to_look_at(ranges, F.col("kind") == _ACQUIRED, window)
-    return ranges.join(F.broadcast(rest), "key", "left_semi").transform(not_plain_in_order, window)
-
-
 def not_plain_in_order(ranges: DataFrame, window: int) -> DataFrame:
-    """Groups with a partition whose ranges are not: `handed` and `taken` are the last acquisition and acknowledgement that begin before."""
+    """Groups with a partition whose ranges are not; `ranges` are those of spark_analysis.screen.pieces, none joined. `handed` and `taken`
+    become the last acquisition and acknowledgement that begin before."""
     partition = Window.partitionBy("key")
-    before = partition.orderBy("first", "kind").rowsBetween(Window.unboundedPreceding, -1)
+    handed_out, packet = F.col("taken") == NONE, F.greatest("handed", "taken")
+    ranges = ranges.withColumns({"acknowledged": ~handed_out, "packet": packet})
+    before = partition.orderBy("first", "acknowledged").rowsBetween(Window.unboundedPreceding, -1)
     far_before = partition.orderBy("first").rangeBetween(Window.unboundedPreceding, -(window // 2))
-    handed_out, here = F.col("kind") == _ACQUIRED, F.struct("first", "last", "packet", "member")
+    handed_out, here = ~F.col("acknowledged"), F.struct("first", "last", "packet", "member")
     known = ranges.select(
-        "*",
+        *("group", "key", "member", "first", "last", "packet", "odd", "acknowledged"),
         F.last(F.when(handed_out, here), ignorenulls=True).over(before).alias("handed"),
         F.last(F.when(~handed_out, here), ignorenulls=True).over(before).alias("taken"),
         F.max(F.when(~handed_out, F.col("packet"))).over(far_before).alias("taken_latest"),

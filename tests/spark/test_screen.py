@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import random
 import struct
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,10 @@ from kshark.analysis import Audit, Observed, in_packet_order
 from kshark.analysis.deliveries.window import USUAL
 from kshark.analysis.rules import BOOK
 from kshark.model import RST, SYN, Event, Finding, Weird
+from kshark.output.export import Export
+from kshark.output.manifest import Capture
+from kshark.output.parquet_files import OpenFile
+from kshark.output.parquet_part import Part
 from kshark.pipeline import JUDGED
 from kshark.tables import TABLES, Rows
 from tests.analysis.surroundings.test_brokers import metadata
@@ -122,31 +128,32 @@ def analyzed(happened: list[Event]) -> tuple[list[Finding], Observed]:
     return in_packet_order(found), audit.observed
 
 
-def tables_of(spark: Any, talks: dict[str, list[Event]]) -> Tables:
-    """The tables of many conversations, each a capture of its own."""
-    import pyarrow as pa
+def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables:
+    """The tables of many conversations, each a capture of its own, and a row group of its own."""
+    from kshark.output.parquet import record_batch
+    from spark_analysis.tables import exported
 
-    from kshark.output.parquet import arrow_schema, record_batch
-    from spark_analysis.tables import READ
-
-    schemas = {name: arrow_schema(TABLES[name]) for name in READ}
-    batches: dict[str, list[Any]] = {name: [] for name in READ}
-    for name, happened in talks.items():
-        rows = Rows(name)
-        for table, block in (*rows.page(happened), *rows.rest()):
-            if table in batches:
-                batches[table].append(record_batch(schemas[table], block))
-    nothing = {name: pa.RecordBatch.from_pylist([], schemas[name]) for name in READ}
-    return {name: spark.createDataFrame(pa.Table.from_batches([nothing[name], *batches[name]], schemas[name])).cache() for name in READ}
+    with Export(folder) as export:
+        files = {name: OpenFile(export.attempt.staging, table) for name, table in TABLES.items()}
+        for name, happened in talks.items():
+            rows, found = Rows(name), defaultdict[str, list[Any]](list)
+            for table, block in (*rows.page(happened), *rows.rest()):
+                found[table].append(record_batch(files[table].schema, block))
+            for table, batches in found.items():
+                files[table].write(batches)
+        export.commit([Part([file.close() for file in files.values()], [Capture(name, [], {}) for name in talks])])
+    return exported(spark, folder)
 
 
-def test_who_passes_unseen_has_no_finding(spark: Any) -> None:
-    """Of groups at work half are plain, or more; and what is found is found all the same."""
+def test_who_passes_unseen_has_no_finding(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of groups at work half are plain, or more; and what is found is found all the same, by however many tasks."""
+    from spark_analysis import slices
     from spark_analysis.check import check
     from spark_analysis.screen import screened
 
+    monkeypatch.setattr(slices, "ROWS", 500)
     talks = {f"talk-{seed}": working.conversation(seed) for seed in range(80)}
-    tables, expected = tables_of(spark, talks), {name: analyzed(happened) for name, happened in talks.items()}
+    tables, expected = tables_of(spark, talks, tmp_path), {name: analyzed(happened) for name, happened in talks.items()}
     checked = check(tables, list(talks), 2)
     for name, (findings, seen) in expected.items():
         assert checked[name].findings == findings, name
@@ -155,19 +162,19 @@ def test_who_passes_unseen_has_no_finding(spark: Any) -> None:
     assert passed > sum(seen.sessions for _, seen in expected.values()) / 3, "a screen that stops everybody is none"
 
 
-def test_tables_give_the_findings_of_conversations(spark: Any) -> None:
+def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path) -> None:
     """Where nearly nobody is plain."""
     from spark_analysis.check import check
 
     talks = {f"talk-{seed}": conversation(seed) for seed in range(60)}
-    checked = check(tables_of(spark, talks), list(talks), 2)
+    checked = check(tables_of(spark, talks, tmp_path), list(talks), 2)
     for name, happened in talks.items():
         findings, seen = analyzed(happened)
         assert checked[name].findings == findings, name
         assert checked[name].observed == seen, name
 
 
-def test_what_every_bucket_sees_is_said_once(spark: Any) -> None:
+def test_what_every_bucket_sees_is_said_once(spark: Any, tmp_path: Path) -> None:
     from spark_analysis.check import check
 
     talk = Conversation()
@@ -181,21 +188,21 @@ def test_what_every_bucket_sees_is_said_once(spark: Any) -> None:
     happened = events(talk)
     expected, _ = analyzed(happened)
     assert [finding.code for finding in expected] == ["UNDECODABLE_BODY", "SESSION_UNKNOWN"]
-    assert check(tables_of(spark, {"talk": happened}), ["talk"], 4)["talk"].findings == expected
+    assert check(tables_of(spark, {"talk": happened}, tmp_path), ["talk"], 4)["talk"].findings == expected
 
 
-def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any) -> None:
+def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any, tmp_path: Path) -> None:
     from spark_analysis.suspects import connections_of
 
     happened = as_one(capture_of(CAPTURES / "tcp-hostile.pcap"), JUDGED).events
     expected = [event for event in happened if isinstance(event, Weird) and event.code in BOOK.weirds]
-    tables = tables_of(spark, {"talk": happened, "another": conversation(1)})
+    tables = tables_of(spark, {"talk": happened, "another": conversation(1)}, tmp_path)
     told = pickle.loads(connections_of(tables, ["talk", "another"])["talk"].common([]))
     assert [event for _, event in told if isinstance(event, Weird)] == expected
     assert len(expected) == 28
 
 
-def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any) -> None:
+def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any, tmp_path: Path) -> None:
     """Each is plain for later releases; what ApiVersions says, no column tells."""
     from spark_analysis.check import check
     from spark_analysis.screen import screened
@@ -208,13 +215,13 @@ def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any) ->
     happened = events(talk)
     expected, seen = analyzed(happened)
     assert "WINDOW_SATURATED" in {finding.code for finding in expected}
-    tables = tables_of(spark, {"talk": happened})
+    tables = tables_of(spark, {"talk": happened}, tmp_path)
     assert screened(tables, {}, USUAL).suspects == ([], [])
     checked = check(tables, ["talk"], 4)["talk"]
     assert (checked.findings, checked.observed) == (expected, seen)
 
 
-def test_two_addresses_of_one_broker_are_one_session(spark: Any) -> None:
+def test_two_addresses_of_one_broker_are_one_session(spark: Any, tmp_path: Path) -> None:
     """Each of them is plain; that both are one, Metadata alone tells."""
     from spark_analysis.check import check
     from spark_analysis.screen import screened
@@ -230,23 +237,6 @@ def test_two_addresses_of_one_broker_are_one_session(spark: Any) -> None:
     happened = events(talk)
     expected, _ = analyzed(happened)
     assert [finding.code for finding in expected] == ["SESSION_REOPEN"]
-    tables = tables_of(spark, {"talk": happened})
+    tables = tables_of(spark, {"talk": happened}, tmp_path)
     assert screened(tables, {}, USUAL).suspects == ([], [])
     assert check(tables, ["talk"], 4)["talk"].findings == expected
-
-
-def test_a_check_leaves_the_settings_of_the_session_as_they_were(spark: Any) -> None:
-    """Whether they were set or not."""
-    from spark_analysis.check import check
-
-    names = [f"spark.sql.execution.arrow.{name}" for name in ("maxRecordsPerBatch", "maxBytesPerBatch")]
-    tables, given = tables_of(spark, {"talk": conversation(1)}), [spark.conf.get(name, None) for name in names]
-    try:
-        for bytes_ in ("5m", None):
-            spark.conf.unset(names[1]) if bytes_ is None else spark.conf.set(names[1], bytes_)
-            before = [spark.conf.get(name, None) for name in names]
-            check(tables, ["talk"], 2)
-            assert [spark.conf.get(name, None) for name in names] == before
-    finally:
-        for name, value in zip(names, given, strict=True):
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
