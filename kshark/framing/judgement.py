@@ -35,7 +35,7 @@ OTHERWISE: Final = -2
 class Conversation:
     """A connection while it is cut into frames: its two streams, and what the judgement of it needs."""
 
-    __slots__ = ("_chains", "flow", "holed", "streams", "try_at")
+    __slots__ = ("_seen", "flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -43,22 +43,20 @@ class Conversation:
         #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
         self.holed = False
         self.try_at = 0
-        #: As long as it is not recognised: by side its first piece, and the requests in that.
-        self._chains: list[tuple[bytes, Chain] | None] | None = None
+        #: As long as it is not recognised: the first piece that was whole requests, and these.
+        self._seen: tuple[bytes, Chain] | None = None
 
     def requests(self, side: int, head: bytes, knows: Knows) -> Chain:
-        """The requests that a side begins with. Of one piece they are looked for once, though the other side's bytes ask for them again."""
-        if self._chains is None:
-            self._chains = [None, None]
-        seen = self._chains[side]
-        if seen is not None and seen[0] is head:
-            return seen[1]
+        """The requests that a side begins with; whole ones are looked for once, though the answer to them asks again."""
+        if self._seen is not None and self._seen[0] is head:
+            return self._seen[1]
         chain = requests_from(head, 0, knows)
-        self._chains[side] = (head, chain) if len(self.streams[side].data) == 1 else None
+        if self._seen is None and chain.whole and len(self.streams[side].data) == 1:
+            self._seen = head, chain
         return chain
 
     def recognised(self) -> None:
-        self._chains = None
+        self._seen = None
 
     @property
     def size(self) -> int:
