@@ -72,7 +72,7 @@ def add_captures(parser: Parser) -> None:
     add_tls_keys(parser)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
-    parser.add_argument("-q", dest="quiet", action="store_true", help="not item by item, the closing summary only")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, not each item")
 
 
 def add_restrictions(parser: Parser) -> None:
