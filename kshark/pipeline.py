@@ -32,8 +32,8 @@ class Options:
     their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
     bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
     consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not
-    masked. `transport`: packets are counted for
-    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    masked. `transport`: packets are counted for Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests
+    compare the two).
     """
 
     records: Opening = True

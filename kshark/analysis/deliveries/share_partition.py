@@ -103,8 +103,7 @@ class SharePartition:
             self.leader = broker
         elif broker.restarts or broker.holes:
             restarted = broker.restarted_between(self.seen, step.packet) is not None
-            why = "broker_restart" if restarted else broker.missing_between(self.hosts, self.seen, step.packet)
-            if why is not None:
+            if why := "broker_restart" if restarted else broker.missing_between(self.hosts, self.seen, step.packet):
                 self.lose_sight(step.packet, why)
         self.seen = step.packet
 
@@ -117,8 +116,7 @@ class SharePartition:
 
     def over(self, first: int, last: int, since_ns: int, until_ns: int) -> list[Piece]:
         """What is known of these offsets between two times."""
-        pieces = self.records.over(first, last)
-        return [self.between(one, since_ns, until_ns) for one in pieces] if pieces else pieces
+        return [self.between(one, since_ns, until_ns) for one in self.records.over(first, last)]
 
     def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
         """Records between two times: their locks may have run out by then."""
@@ -348,8 +346,7 @@ class SharePartition:
         """Of what was before that packet nothing is certain any more."""
         self._begin_anew(why)
         self.start = self.stored = None
-        self.persistence = Persistence()
-        self.doubt = packet, why
+        self.persistence, self.doubt = Persistence(), (packet, why)
 
     def _forget(self, count: int) -> None:
         """Of what is done with a little is kept, for acknowledgements that come twice; `count` ranges are too many."""
