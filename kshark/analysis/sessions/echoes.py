@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,28 +31,24 @@ class Echo:
         return self.asked <= _MISSED
 
 
-def passed_on(step: Step, others: Iterable[Step]) -> Step | None:
+def passed_on(step: Step, others: Collection[Step]) -> Step | None:
     """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records out once.
 
     Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is one request, for
-    the epoch may be that of a session that was replaced meanwhile.
+    the epoch may be that of a session that was replaced meanwhile. Where one may have been, as another request opens one, the same numbers
+    do not show it, either; nor do two openings, since two clients may open sessions alike.
     """
     if step.reply is not ACCEPTED or step.any_doubt is not None or step.answer is None:
         return None
+    counted = step.kind is SUBSEQUENT and not any(other.opens for other in others)
     for other in others:
         if other.reply is not ACCEPTED or other.any_doubt is not None or not may_be_one(step, other):
             continue
         if step.end < other.packet or other.end < step.packet:
             continue
-        is_one = step.answer.acquired or (step.kind is SUBSEQUENT and is_again(step, other)) or (step.opens and may_be_copy(step, other))
-        if is_one and _asks(other) == _asks(step) and _gets(other) == _gets(step):
+        if (step.answer.acquired or (counted and is_again(step, other))) and _asks(other) == _asks(step) and _gets(other) == _gets(step):
             return other
     return None
-
-
-def tells(step: Step) -> bool:
-    """Whether it shows that its whole connection was passed on: two clients may open sessions alike."""
-    return step.kind is SUBSEQUENT or (step.answer is not None and bool(step.answer.acquired))
 
 
 def may_be_one(one: Step, other: Step) -> bool:

@@ -15,7 +15,7 @@ from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.machines import SESSION
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
-from kshark.analysis.sessions.echoes import Echo, passed_on, tells
+from kshark.analysis.sessions.echoes import Echo, passed_on
 from kshark.analysis.sessions.fast_path import advance, is_plain
 from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.sessions.possible import conclude, situation
@@ -106,9 +106,6 @@ class ShareSessionRunner:
     def _echo(self, step: Step, other: Step) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
         connection = step.connection
-        if not tells(step):
-            self._queue.remove(step)
-            return ()
         self.echoes = {**self.echoes, connection: Echo(other.connection)}
         self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
         connection.users.pop(self, None)

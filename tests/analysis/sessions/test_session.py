@@ -121,10 +121,17 @@ REFUSED_AT_ONCE = [
     Act(0, "fetch", 0), Act(0, "fetch", 2), Act(0, "answer", 0), Act(2, "answer", 0), Act(0, "answer", 0), Act(1, "answer", 0),
 ]  # fmt: skip
 
+#: Requests of the same numbers are accepted on two connections at once: the session was opened anew between them, it is no copy.
+OPENED_BETWEEN = [
+    Act(0, "fetch", 0), Act(0, "open", 0), Act(1, "fetch", 0), Act(1, "fetch", 0), Act(1, "open", 0), Act(0, "fetch", 0),
+    Act(1, "fetch", 0),
+]  # fmt: skip
+
 
 @settings(max_examples=as_many(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(acts)
 @example(REFUSED_AT_ONCE)
+@example(OPENED_BETWEEN)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:
     talk, hall, crowded = held(script)
     found = findings(talk)
