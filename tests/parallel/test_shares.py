@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from kshark import limits
+from kshark.analysis import Analyzer
 from kshark.api_keys import API_VERSIONS
 from kshark.facts import Facts
-from kshark.model import Event, Exchange, PacketBatch, Weird
+from kshark.model import Event, Exchange, Finding, PacketBatch, Weird
 from kshark.parallel import segments, sorting
-from kshark.pipeline import Options
+from kshark.pipeline import Engine, Options
 from tests.analysis.coordinators import Sender
 from tests.analysis.talks import sent
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Connection, Conversation
@@ -180,3 +181,28 @@ def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: i
     whole = as_one([wire(talk)], OPTIONS[1])
     assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
     assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
+    """Another connection of the member's host is heard from the middle, the broker first: what the member asked may have been there."""
+    talk = Conversation()
+    member = talk.member("a", connection=talk.connection(host="10.0.1.1"))
+    member.share_fetch(0).answered()
+    one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
+    one.tcp.broker(b"of an answer")
+    talk.pause(60)
+    member.share_fetch(1).answered()
+    one.api_versions("4.2")
+    one.tcp.client(b"of a request")
+    one.tcp.seq[0] += 10
+    one.api_versions("4.2")
+    talk.pause(2)
+    member.share_fetch(5).answered()
+    packets = [packet for _, packet in talk.packets()]
+    judged = []
+    for sizes in ([1] * len(packets), [len(packets)]):
+        analyzer, found = Analyzer(), list[Finding]()
+        for page in Engine(OPTIONS[1]).pages(batches(packets, sizes)):
+            found += analyzer.page(page)
+        judged.append(sorted(map(str, [*found, *analyzer.close()])))
+    assert judged[0] == judged[1]
