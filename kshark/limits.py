@@ -100,6 +100,8 @@ FAULTS_PER_BODY: Final = 16
 NESTING: Final = 32
 #: Weirds of one code reported one by one for a flow; the rest is counted.
 WEIRDS_PER_FLOW: Final = 100
+#: Weirds and gaps of a flow whose rows wait for its first message, or its end, to tell which end is the client.
+UNNAMED: Final = 16
 #: Rows of a table of `kshark stats`; what comes beyond is counted together.
 STATISTICS_ROWS: Final = 10_000
 #: Groups of `kshark groups`, their members in all, and what is told of each: the last changes of state, and of coordinator, the

@@ -1,10 +1,10 @@
 """What the analysis needs of a share, sorted: exchanges by bucket, and what verdicts in all of them depend on.
 
 What the keys of all machines that have rules have in common tells the bucket (by member, or by group), which is judged apart from the
-others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers say of themselves, requests whose
-member cannot be read, weirds that rules are about and, without their bodies, messages with codes that they are about. Of all else only
-signs are kept, messages without body that show that a connection was alive: its first and last request, its first answer, and the last
-request before an answer to none. kshark.analysis.analyzer lists what verdicts depend on.
+others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers say of themselves, requests of
+which nobody can read whom they concern, weirds that rules are about and, without their bodies, messages with codes that they are about.
+Of all else only signs are kept, messages without body that show that a connection was alive: its first and last request, its first
+answer, and the last request before an answer to none. kshark.analysis.analyzer lists what verdicts depend on.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kshark.analysis.reading import SESSION_APIS, doubt_of
 from kshark.analysis.rules import BOOK
-from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
 from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
@@ -33,7 +34,6 @@ _NEVER: Final = 1 << 62
 _TOGETHER: Final = 1 << 17
 #: A list follows, its length in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
-_SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: Weirds that verdicts depend on.
 _ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS
 _asked: Final = attrgetter(
@@ -282,8 +282,10 @@ _READ: Final = BOOK.apis | _BRIEF.keys()
 
 
 def _is_unreadable(request: Message) -> bool:
-    """A share request whose session is not known: all sessions of its connection are concerned."""
-    return request.api_key in _SHARE and not isinstance(getattr(request.body, "share_session_epoch", UNSET), int)
+    """A request that does not tell whom it concerns: all whom its connection serves are concerned."""
+    if request.api_key in SHARE_STATE:
+        return doubt_of(request) == "cut"
+    return request.api_key in SESSION_APIS and not isinstance(getattr(request.body, "share_session_epoch", UNSET), int)
 
 
 def _is_odd(exchange: Exchange) -> bool:

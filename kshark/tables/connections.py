@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kshark.model import ByMessage, Closed, Flow, HalfClosed, Message
+from kshark.model import ByMessage, Closed, Flow, Gap, HalfClosed, Message, Weird
 from kshark.tables.blocks import Row, Where
 from kshark.tables.earlier import Earlier
 from kshark.tables.names import Node
@@ -19,6 +19,8 @@ class Connection:
     flow_id: str
     #: As its messages name it; None until the first one.
     where: Where | None = None
+    #: What was odd about it before that, with its position.
+    unnamed: list[tuple[int, Gap | Weird]] = field(default_factory=list)
     #: Position of the next event among the flow's events.
     position: int = 0
     #: Each request without exchange yet, with its position.
@@ -56,6 +58,11 @@ class Connection:
     def now(self) -> Where:
         """Its ends as known now; which end is the client may be found out later."""
         return Where(self.capture, self.flow_id, self.flow.broker, self.flow.client)
+
+    def presumed(self) -> Where:
+        """Its ends as they are where nothing but the first packets tells."""
+        client = self.flow.opened_by or 0
+        return Where(self.capture, self.flow_id, self.flow.ends[1 - client], self.flow.ends[client])
 
     def direction(self, side: int | None) -> str | None:
         if side is None:

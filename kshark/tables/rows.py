@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark import limits
 from kshark.analysis import ListedSession, ListedStep, Told
 from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
@@ -142,6 +143,7 @@ class Rows:
     def _closed(self, event: Closed) -> None:
         connection = self._connection(event.flow)
         del self._connections[event.flow.id]
+        self._tell_unnamed(connection, connection.now())
         self.names.reach(event.packet)
         self._held.rows["flows"].append(connection.row(event, self.names.node(event.flow.broker)))
 
@@ -155,7 +157,7 @@ class Rows:
         elif connection.first_response is None and message.request_packet is not UNSET:
             connection.first_response = message.packet
         if message.correlation_id is UNSET:
-            self._held.rows["weirds"] += weirds.touched(connection.named(message), message, None)
+            self._held.rows["weirds"] += weirds.touched(self._named(connection, message), message, None)
 
     def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int) -> None:
         request, response = exchange.request, exchange.response
@@ -165,7 +167,7 @@ class Rows:
         held, names = self._held, self.names
         if self._asking:
             names.reach(exchange.packet)
-        where = connection.where or connection.named(first)
+        where = connection.where or self._named(connection, first)
         after = connection.last_request if request is None else None
         held.exchanges.append((exchange, where, asked_at, position, after))
         if request is not None:
@@ -181,16 +183,35 @@ class Rows:
             if add is not None:
                 add(held, names, connection, response, exchange)
 
+    def _named(self, connection: Connection, message: Message) -> Where:
+        where = connection.named(message)
+        self._tell_unnamed(connection, where)
+        return where
+
     # -- weirds
 
     def _gap(self, gap: Gap) -> None:
-        connection = self._connection(gap.flow)
-        self._held.rows["weirds"].append(weirds.gap_row(connection, gap))
+        self._odd(self._connection(gap.flow), gap)
 
     def _weird(self, weird: Weird) -> None:
         connection = None if weird.flow is None else self._connections.get(weird.flow)
-        where = self._where(-1 if weird.flow is None else weird.flow, None, None) if connection is None else connection.now()
-        self._held.rows["weirds"].append(weirds.weird_row(where, connection, weird))
+        if connection is None:
+            where = self._where(-1 if weird.flow is None else weird.flow, None, None)
+            self._held.rows["weirds"].append(weirds.weird_row(where, weird))
+        else:
+            self._odd(connection, weird)
+
+    def _odd(self, connection: Connection, event: Gap | Weird) -> None:
+        """Which end is the client may be known by now or not, as the batches fall: only what tells it to all alike is waited for."""
+        position, where = connection.next(), connection.where
+        if where is None and len(connection.unnamed) < limits.UNNAMED:
+            connection.unnamed.append((position, event))
+        else:
+            self._held.rows["weirds"].append(weirds.odd_row(connection.flow, where or connection.presumed(), position, event))
+
+    def _tell_unnamed(self, connection: Connection, where: Where) -> None:
+        unnamed, connection.unnamed = connection.unnamed, []
+        self._held.rows["weirds"] += (weirds.odd_row(connection.flow, where, position, event) for position, event in unnamed)
 
     # -- what the analysis tells
 

@@ -8,9 +8,8 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark.anomaly import CATALOGUE
-from kshark.model import Finding, Gap, Message, Weird
+from kshark.model import Finding, Flow, Gap, Message, Weird
 from kshark.tables.blocks import Row, Where
-from kshark.tables.connections import Connection
 
 _SENT_BY: Final = {"request": "client", "response": "broker"}
 
@@ -28,9 +27,15 @@ def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Ro
         yield (*place, stage, code, detail, "message", sent_by, first, None, message.size, message.correlation_id, None, 1)
 
 
-def gap_row(connection: Connection, gap: Gap) -> Row:
+def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
+    """Of something odd about a connection whose ends are named so."""
+    sent_by = None if event.side is None else "client" if flow.ends[event.side] == where.client else "broker"
+    return _gap_row(where, event, sent_by, position) if isinstance(event, Gap) else weird_row(where, event, sent_by, position)
+
+
+def _gap_row(where: Where, gap: Gap, sent_by: str | None, position: int) -> Row:
     return (
-        connection.now(),
+        where,
         gap.packet,
         gap.time_ns,
         None,
@@ -38,18 +43,18 @@ def gap_row(connection: Connection, gap: Gap) -> Row:
         "STREAM_GAP",
         gap.reason,
         "gap",
-        connection.direction(gap.side),
+        sent_by,
         gap.first_packet,
         gap.last_packet,
         gap.size,
         None,
-        connection.next(),
+        position,
         1,
     )
 
 
-def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
-    """`connection` is None if the weird belongs to none, or to one that has ended.
+def weird_row(where: Where, weird: Weird, sent_by: str | None = None, position: int | None = None) -> Row:
+    """`sent_by`, `position`: None if the weird belongs to no connection, or to one that has ended.
 
     What the exchange stage says of a request later begins with that request.
     """
@@ -62,12 +67,12 @@ def weird_row(where: Where, connection: Connection | None, weird: Weird) -> Row:
         weird.code,
         weird.detail,
         "event",
-        connection and connection.direction(weird.side),
+        sent_by,
         weird.first_packet,
         None,
         weird.size,
         weird.correlation_id,
-        connection and connection.next(),
+        position,
         weird.times,
     )
 

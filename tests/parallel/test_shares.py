@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kshark import limits
+from kshark.analysis import Analyzer
 from kshark.api_keys import API_VERSIONS
 from kshark.facts import Facts
-from kshark.model import Event, Exchange, PacketBatch, Weird
+from kshark.model import Event, Exchange, Finding, PacketBatch, Weird
 from kshark.parallel import segments, sorting
-from kshark.pipeline import Options
+from kshark.pipeline import Engine, Options
+from tests.analysis.coordinators import Sender
+from tests.analysis.talks import sent
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
-from tests.packets import batch
+from tests.packets import ACK, batch, batches
 from tests.shared import CAPTURES, sample_of
 from tests.shares import Told, as_one, capture_of, in_shares, mapped, reduced
 
@@ -145,3 +149,60 @@ def test_what_brokers_say_again_is_told_once() -> None:
     said = [answer.broker for answer in answers if answer is not None and answer.api_key == API_VERSIONS]
     assert said == [brokers[1], brokers[0], brokers[0]]
     assert len(answers) == 41 + len(said), "each connection was answered"
+
+
+def test_a_write_of_states_that_nobody_can_read_may_have_been_any_groups() -> None:
+    """Which Writes were open when the broker's bytes ended is not known of any group, in no bucket."""
+    talk = Conversation()
+    one = talk.connection(introduced=False)
+    for group in "abcdefgh":
+        Sender(one, group=group).write(5)
+    sent(one, 85, 1, b"\0no group")
+    one.reset()
+    whole = as_one([wire(talk)], OPTIONS[1])
+    unreadable = "WriteShareGroupState with correlation id 9 in packet 12 was open when the client closed the connection (packet 13)"
+    assert [finding.argument for finding in whole.findings if finding.code == "REQUEST_UNANSWERED"] == [unreadable]
+    for seed in range(3):
+        assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
+
+
+@pytest.mark.parametrize("holes", [4, 2 * limits.UNNAMED])
+def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: int) -> None:
+    """A broker was heard for minutes before anything told that it is one."""
+    talk = Conversation()
+    one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
+    for _ in range(holes):
+        one.tcp.broker(b"of an answer")
+        one.tcp._send(0, ACK)  # what it acknowledges is not waited for
+        talk.pause(60)
+        one.tcp.seq[1] += 10
+    one.api_versions("4.2")
+    packets = [packet for _, packet in talk.packets()]
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
+    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
+    """Another connection of the member's host is heard from the middle, the broker first: what the member asked may have been there."""
+    talk = Conversation()
+    member = talk.member("a", connection=talk.connection(host="10.0.1.1"))
+    member.share_fetch(0).answered()
+    one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
+    one.tcp.broker(b"of an answer")
+    talk.pause(60)
+    member.share_fetch(1).answered()
+    one.api_versions("4.2")
+    one.tcp.client(b"of a request")
+    one.tcp.seq[0] += 10
+    one.api_versions("4.2")
+    talk.pause(2)
+    member.share_fetch(5).answered()
+    packets = [packet for _, packet in talk.packets()]
+    judged = []
+    for sizes in ([1] * len(packets), [len(packets)]):
+        analyzer, found = Analyzer(), list[Finding]()
+        for page in Engine(OPTIONS[1]).pages(batches(packets, sizes)):
+            found += analyzer.page(page)
+        judged.append(sorted(map(str, [*found, *analyzer.close()])))
+    assert judged[0] == judged[1]

@@ -54,19 +54,17 @@ class Connection:
     #: Of its holes, those that its bytes show, and the first of these.
     gaps: Holes = field(default_factory=Holes)
     first_gap: Gap | None = None
-    #: The broker that was told of its holes: before the first request the end that was called.
-    lossy: Broker | None = None
     #: What was odd and waits for its end (kshark.analysis.oddities).
     odd: tuple[Any, ...] = ()
     #: Answers to requests that it does not hold.
     orphans: int = 0
     #: Share sessions that use it, in the order in which they came.
     users: dict[User, None] = field(default_factory=dict)
-    #: The client's address without its port.
+    #: The client's address without its port; which end is the client, the first request tells.
     host: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.host = self.flow.client.rpartition(":")[0]
+        self.host = host_of(self.flow.client)
 
     @property
     def client(self) -> str:
@@ -105,6 +103,11 @@ class Connection:
         return False if self.over else None
 
 
+def host_of(end: str) -> str:
+    """An end without its port."""
+    return end.rpartition(":")[0]
+
+
 class Connections:
     """Every connection that is not over, by the number of its flow."""
 
@@ -121,7 +124,9 @@ class Connections:
     def begin(self, connection: Connection) -> None:
         """Its first request: which end is the broker is known by now."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
-        for hole in connection.holes if connection.lossy is not broker else ():
+        connection.host = host_of(connection.flow.client)
+        known = broker.holes.get(connection.host, ())
+        for hole in [hole for hole in connection.holes if hole not in known]:
             broker.lose(connection.host, hole)
         if connection.end is None:
             broker.open.add(connection.flow.id)
@@ -149,10 +154,20 @@ class Connections:
         self._lose(connection, hole)
 
     def _lose(self, connection: Connection, hole: Hole) -> None:
-        """The broker knows of it at once, whether anything of the connection was read or not: other members' sessions may be concerned."""
+        """Brokers know of it at once, whether anything of the connection was read or not: other members' sessions may be concerned.
+
+        Before the first request that is the end that was called and, if nobody saw the call, the other one where a broker is known: what
+        the flow says of its client by then may depend on how many packets came at once.
+        """
         connection.holes.add(hole)
-        connection.lossy = connection.broker or self._brokers.at(connection.flow.broker)
-        connection.lossy.lose(connection.host, hole)
+        if connection.broker is not None:
+            connection.broker.lose(connection.host, hole)
+            return
+        ends, caller = connection.flow.ends, connection.flow.opened_by
+        self._brokers.at(ends[1 - (caller or 0)]).lose(host_of(ends[caller or 0]), hole)
+        other = self._brokers.known_at(ends[0]) if caller is None else None
+        if other is not None:
+            other.lose(host_of(ends[1]), hole)
 
     def orphan(self, flow: Flow, answer: Message | None) -> None:
         """An answer without its request: the capture does not hold what the client sent."""

@@ -10,7 +10,7 @@ import pytest
 from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
 from kshark.analysis.surroundings.connections import Connection, Connections
 from kshark.analysis.surroundings.holes import Hole
-from kshark.model import Closed, Flow, Gap, HalfClosed
+from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
 from tests.analysis.plain import BROKER, MS, connection, end, flow
 
 CLIENT, SERVER = 0, 1
@@ -88,6 +88,20 @@ def test_holes_before_the_first_request_are_its_brokers_too(known: Connections) 
     assert each.holes == [Hole(3, 7, "cut"), Hole(13, 17, "gap")]
     assert each.broker is not None
     assert each.broker.holes == {"10.0.0.1": each.holes}
+
+
+def test_either_end_may_be_the_broker_before_the_first_request_of_a_connection_whose_beginning_nobody_saw(known: Connections) -> None:
+    """That the flow names the wrong one until then is over with it; the broker was told of its holes as soon as it was known as one."""
+    each = known.of(Flow(7, Ends(BROKER, "10.0.1.1:50000"), 1, 0))
+    known.lost(gap(each.flow, 3, 7))
+    (other,) = used(known, 0)
+    known.lost(gap(each.flow, 13, 17))
+    assert other.broker is not None
+    assert other.broker.holes == {"10.0.1.1": [Hole(13, 17, "gap")]}
+    each.flow.client_side = 1
+    known.begin(each)
+    assert (each.broker, each.host) == (other.broker, "10.0.1.1")
+    assert sorted(other.broker.holes["10.0.1.1"]) == each.holes
 
 
 def test_an_answer_without_its_request_is_a_hole(known: Connections) -> None:
