@@ -52,8 +52,8 @@ class Names:
         self._coming.add(fact for fact in known if fact.kind in ("node", "cluster"))
 
     def reach(self, packet: int) -> None:
-        """So far the time line has come: what others taught before that packet is known now."""
-        self._packet = packet
+        """So far the time line has come, if not farther: what others taught before that packet is known now."""
+        self._packet = max(self._packet, packet)
         if self._asking:
             self._topics.reach(packet)
             for fact in self._coming.before(packet):

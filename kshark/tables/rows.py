@@ -135,6 +135,7 @@ class Rows:
 
     def _late(self, event: Late) -> None:
         self._connections[event.flow].late(event.packet)
+        self.names.reach(event.packet)
 
     def _half_closed(self, event: HalfClosed) -> None:
         connection = self._connection(event.flow)

@@ -15,13 +15,14 @@ import pytest
 from kshark import limits
 from kshark.analysis import Analyzer
 from kshark.api_keys import API_VERSIONS
-from kshark.facts import Facts
-from kshark.model import Event, Exchange, Finding, PacketBatch, Weird
+from kshark.facts import Fact, Facts, Question
+from kshark.model import Ends, Event, Exchange, Finding, Flow, Late, Opened, PacketBatch, Weird
 from kshark.parallel import segments, sorting
 from kshark.pipeline import Engine, Options
+from kshark.tables import Rows
 from tests.analysis.coordinators import Sender
 from tests.analysis.talks import sent
-from tests.conversation import SHARE_SESSION_NOT_FOUND, Connection, Conversation
+from tests.conversation import SHARE_SESSION_NOT_FOUND, TOPIC, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
 from tests.packets import ACK, batch, batches
 from tests.shared import CAPTURES, sample_of
@@ -206,3 +207,13 @@ def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
             found += analyzer.page(page)
         judged.append(sorted(map(str, [*found, *analyzer.close()])))
     assert judged[0] == judged[1]
+
+
+def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
+    """An exchange of packet 6 that stands in the time line at packet 20; another connection told the topic's name in packet 10."""
+    rows, flow = Rows("c", asking=True), Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0)
+    rows.names.told([Fact("topic", TOPIC, "r", 10)])
+    assert [*rows.page([Opened(flow, 1, 0), Late(0, 5, 20)])] == []
+    rows.names.reach(6)
+    assert rows.names.topic(TOPIC) == "r"
+    assert [*rows.names.asked] == [Question("topic", TOPIC, "r", 21, 21)]
