@@ -40,6 +40,7 @@ def of_both_sides(packets: list[Packet], passing: Passing) -> list[Finding]:
 OPENED_TWICE = ("SESSION_REOPEN", "SESSION_FLAPPING")
 
 
+@pytest.mark.sweep(quick=6)
 @pytest.mark.parametrize("passing", [*WAYS.values(), *CLOCKS.values()], ids=[*WAYS, *CLOCKS])
 @pytest.mark.parametrize("name", CORRECT)
 def test_who_is_right_is_right_on_both_sides(name: str, passing: Passing) -> None:
@@ -50,6 +51,7 @@ def test_who_is_right_is_right_on_both_sides(name: str, passing: Passing) -> Non
         assert {one.code for one in found} <= {*OPENED_TWICE, "SEEN_TWICE", *(one.code for one in findings_in([batch(packets)]))}
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("passing", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("name", WRONG)
 def test_who_is_wrong_is_accused_of_nothing_else(name: str, passing: Passing) -> None:
@@ -57,6 +59,7 @@ def test_who_is_wrong_is_accused_of_nothing_else(name: str, passing: Passing) ->
     assert added(findings_in([batch(packets)]), of_both_sides(packets, passing)) == []
 
 
+@pytest.mark.sweep
 def test_a_packet_of_either_side_may_be_missing() -> None:
     packets = packets_of(CAPTURES / "seed-messy.pcap")
     whole = Whole.of([batch(Passing().twice(packets, brokers_of(packets)))])
