@@ -6,8 +6,8 @@ begins like that, since it would be longer than any. What is begun in the middle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from bisect import bisect_left
+from collections.abc import Mapping
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
