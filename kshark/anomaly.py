@@ -48,6 +48,8 @@ _CAPTURE: Final = (
         advice="Copy the file again, in binary mode, and test it: gzip -t, zstd -t."),
     _weird("FRAME_NUMBERS_FORGOTTEN", "capture", "note", "capture", "Files that overlap in too many places; which file an early packet came from is no longer told.",
         advice="Nothing is missing from what was judged. Read fewer files at a time where you need the packet numbers of each."),
+    _weird("CAPTURES_OVERLAP", "capture", "note", "capture", "Captures of the same time, each by its own clock; packets of different connections so close to each other have no order.",
+        advice="Capture all interfaces of a host at once (tcpdump -i any). Name the files of several hosts one by one: of what mergecap made of them nobody knows that their clocks may differ."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="What was dropped is missing here, too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
 )

@@ -14,6 +14,8 @@ BLOCK_BYTES: Final = 1 << 25
 INTERFACES: Final = 65_536
 #: Runs of packets from one file, in a merge of overlapping files, for which file and frame are remembered.
 NUMBERING_RUNS: Final = 1 << 20
+#: How far the clocks of two captures may be apart, where these lie beside each other for so many nanoseconds (NTP keeps hosts closer).
+CLOCKS_NS: Final = 500_000_000
 #: Pairs of ends (address and port) that are remembered before those not seen for long are forgotten; twice as many at most are held.
 PAIRS: Final = 200_000
 #: Headers of one packet, tunnels and tags within each other included.

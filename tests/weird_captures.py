@@ -280,6 +280,9 @@ MAKERS: Final[dict[str, Maker]] = {
     "COMPRESSED_CUT": gzip_cut,
     "COMPRESSED_INVALID": gzip_and_more,
     "FRAME_NUMBERS_FORGOTTEN": files_in_turn,
+    "CAPTURES_OVERLAP": lambda bench: [
+        path for n in (0, 1) for path in bench.file(pcap(packet(FRAME, time_ns=9 * at + n) for at in range(3)), f"{n}.pcap")
+    ],
     "LINK_TYPE_UNKNOWN": lambda bench: bench.frame(FRAME, NO_LINK_TYPE),
     "PACKET_TOO_SHORT": lambda bench: bench.frame(FRAME[:30]),
     "HEADER_INVALID": lambda bench: bench.frame(b"\x44" + ipv4(Segment())[1:], RAW_IP),

@@ -87,7 +87,7 @@ class Analyzer:
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
-        self._connections = Connections(self._brokers)
+        self._connections = Connections(self._brokers, self._clock)
         self._members = Members()
         self._book = book
         self._rules = ExchangeRules(book.of_exchanges)
@@ -368,7 +368,7 @@ class Analyzer:
         member = self._members.of(broker, step.group_id, step.member_id)
         if broker not in member.brokers:
             member.brokers = (*member.brokers, broker)
-        state = SessionState(broker, member, self._clock)
+        state = SessionState(broker, member)
         self._runners[key] = ShareSessionRunner(self._book, state, self._listing(), key[1:], self._covering, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
             return ()

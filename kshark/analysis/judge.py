@@ -7,6 +7,7 @@ again after holes, state that was assumed and not observed, traffic that may hav
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.argument import Argument
@@ -63,7 +64,7 @@ def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Jud
     `accuses`: whether its rule can name a party at all; what cannot is a note.
     """
     needs = argument.needs
-    because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument)
+    because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument) or _order(argument)
     if because is not None:
         return Judgement("unknown", because)
     if needs.absence is not None:
@@ -80,6 +81,16 @@ def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Jud
 def _doubt(argument: Argument) -> str | None:
     """A witness whose bytes are not certain."""
     return next((call.any_doubt for call in argument.witness if call.any_doubt), None)
+
+
+def _order(argument: Argument) -> str | None:
+    """Witnesses of different connections, of which one ends before the other one begins, or ends, so closely that times tell no order."""
+    for one, two in combinations(argument.witness, 2):
+        if one.connection is two.connection or one.end > two.end:
+            continue
+        if not two.connection.clock.is_before(one.end_ns, two.time_ns if one.end <= two.packet else two.end_ns):
+            return "disorder"
+    return None
 
 
 def _state(argument: Argument, now: Known | None) -> str | None:

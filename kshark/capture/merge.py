@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kshark.capture.blocks import chosen
 from kshark.capture.numbering import Numbering
+from kshark.capture.overlap import Overlap
 from kshark.capture.source import open_capture
 from kshark.capture.stop import Stop
 from kshark.errors import UnreadableInput
@@ -142,19 +143,23 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
     """All captures' packets, numbered in the order of the merge; so many packets came `before` them."""
     waiting = deque(sorted(lanes, key=lambda lane: (lane.starts_ns, lane.index)))
     active: list[Lane] = []
+    overlap: Overlap | None = None
     number = before
     while waiting or active:
         due = min((lane.next_key() for lane in active), default=(NEVER, len(lanes)))
         if waiting and (waiting[0].starts_ns, waiting[0].index) < due:
             arriving = [waiting.popleft()]
+            overlap = overlap or (Overlap(arriving[0].starts_ns) if active else None)
             active += arriving
         else:
             bound = min(lane.last_key() for lane in active)
             if waiting:
                 bound = min(bound, (waiting[0].starts_ns, waiting[0].index))
             told = numbering.forgotten
-            batch = _take(active, bound, number, numbering)
+            batch, keys = _take(active, bound, number, numbering)
             number = int(batch.number[-1])
+            if overlap is not None:
+                yield from overlap.told(batch.number, keys)
             yield batch
             if numbering.forgotten and not told:
                 detail = f"more than {numbering.limit} changes from file to file"
@@ -163,10 +168,11 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
         for lane in arriving:
             yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
         active = sorted((lane for lane in active if lane.batch is not None), key=lambda lane: lane.index)
+        overlap = overlap if len(active) > 1 else None
 
 
-def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> PacketBatch:
-    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`."""
+def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> tuple[PacketBatch, Int64s]:
+    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`, and their sort keys."""
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
@@ -180,7 +186,7 @@ def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering
         part.lane.give(given)
     joined = _joined([part.batch for part in parts])
     columns = {name: getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")}
-    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts))
+    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts)), keys[order]
 
 
 def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:

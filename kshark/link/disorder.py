@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Codes of what says so.
-DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN"})
+DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN", "CAPTURES_OVERLAP"})
 
 
 def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
@@ -29,6 +29,11 @@ def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
 def acked_unseen(flow: int, side: Side, packet: int, time_ns: int, since: int, most_ns: int) -> Weird:
     """What comes with this packet was acknowledged by an earlier one, `since`, up to `most_ns` before."""
     return Weird("ACKED_UNSEEN", "reassembly", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s", flow, side, since)
+
+
+def overlap(packet: int, time_ns: int, most_ns: int) -> Weird:
+    """Captures lie beside each other in time up to this packet: their clocks may differ by up to `most_ns`."""
+    return Weird("CAPTURES_OVERLAP", "capture", packet, time_ns, f"by up to {most_ns / 1e9:.9f} s")
 
 
 def disorder_ns(weird: Weird) -> int | None:

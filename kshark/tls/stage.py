@@ -6,8 +6,10 @@ begins like that, since it would be longer than any. What is begun in the middle
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
-from itertools import chain, count
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from kshark import limits
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
 
 #: What happens on one connection, after its beginning.
 Happening = Run | Gap | HalfClosed | Closed
+#: A piece of a run, by its number, or an event: the packet that it came with is before it.
+Step = tuple[int, int, Happening]
 
 _BEGINNING: Final = bytes((HANDSHAKE, 3))
 _SIDES: Final[tuple[Side, Side]] = (0, 1)
 #: Where the type of the first handshake message stands, behind the record's header.
 _TYPE: Final = 5
+_packet: Final = itemgetter(0)
 
 
 class TlsStage:
@@ -36,6 +41,8 @@ class TlsStage:
         self._connections: dict[int, Connection] = {}
         #: Connections of which too little is known to tell, and what happened on them.
         self._undecided: dict[int, list[Happening]] = {}
+        #: What stands behind a hole of its connection that may still be filled, or turn out to be a gap.
+        self._behind: dict[int, list[Step]] = {}
         self._held = 0
 
     def feed(self, items: list[Item], holes: Mapping[int, Hole]) -> list[Item]:
@@ -56,7 +63,7 @@ class TlsStage:
                 out.append(item)
         for number, happened in doubtful.items():
             if number in self._connections:
-                self._take(number, happened, out)
+                self._take(number, happened, holes.get(number), out)
             else:
                 self._decide([*self._undecided.pop(number, ()), *happened], holes.get(number), out)
         if self._held > limits.TLS_HELD_BYTES:
@@ -90,13 +97,22 @@ class TlsStage:
             from kshark.tls.connection import Connection  # 6 ms, which captures without TLS do not take
 
             self._connections[number] = Connection(happened[0].flow, client, self.keys)
-            self._take(number, happened, out)
+            self._take(number, happened, hole, out)
 
-    def _take(self, number: int, happened: list[Happening], out: list[Item]) -> None:
-        """What happened on one TLS connection, in the order of packets over both directions."""
-        connection = self._connections[number]
-        self._held -= connection.memory
-        for _, _, index, item in sorted(chain.from_iterable(map(_steps, count(), happened)), key=_place):
+    def _take(self, number: int, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
+        """What happened on one TLS connection, in the order of packets over both directions: up to its hole, if it has one."""
+        self._held -= self._memory(number)
+        steps = sorted(chain(self._behind.pop(number, ()), chain.from_iterable(map(_steps, happened))), key=_packet)
+        certain = len(steps) if hole is None else bisect_left(steps, hole.packet, key=_packet)
+        if certain < len(steps):
+            self._behind[number] = steps[certain:]
+        self._happen(number, steps[:certain], out)
+        self._held += self._memory(number)
+
+    def _happen(self, number: int, steps: list[Step], out: list[Item]) -> None:
+        """What nothing can come before any more; the connection's end, or that nothing of it is read, ends it."""
+        connection, ended = self._connections[number], False
+        for _, index, item in steps:
             if connection.over or isinstance(item, HalfClosed):
                 if index == 0:
                     out.append(item)
@@ -106,21 +122,25 @@ class TlsStage:
                 connection.gap(item, out)
             else:
                 connection.closed(item, out)
+                ended = True
         connection.hand_on()
-        if connection.over or isinstance(happened[-1], Closed):
+        if connection.over or ended:
             del self._connections[number]
-        else:
-            self._held += connection.memory
+            out += [item for _, index, item in self._behind.pop(number, ()) if index == 0]
+
+    def _memory(self, number: int) -> int:
+        """Bytes that are held of a connection, 0 of one that is over."""
+        behind = sum(len(item.data[index]) for _, index, item in self._behind.get(number, ()) if isinstance(item, Run))
+        return behind + self._connections[number].memory if number in self._connections else 0
 
     def _make_room(self, out: list[Item]) -> None:
         """Too many bytes wait: the connections with most of them are given up."""
-        for number, connection in sorted(self._connections.items(), key=lambda each: -each[1].memory):
+        for number in sorted(self._connections, key=self._memory, reverse=True):
             if self._held <= limits.TLS_HELD_BYTES // 2:
                 break
-            self._held -= connection.memory
-            connection.make_room(out)
-            if connection.over:
-                del self._connections[number]
+            self._held -= self._memory(number)
+            self._connections[number].make_room(out)
+            self._happen(number, self._behind.pop(number, []), out)
 
 
 def _may_begin(runs: Runs) -> bool:
@@ -141,8 +161,8 @@ def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
     no TLS, as far as the first bytes tell, packet by packet, with no hole before them.
     """
     flow, heads, looked_at = happened[0].flow, [b"", b""], None
-    begins = [step for order, item in enumerate(happened) for step in _steps(order, item, _TYPE + 1)]
-    for packet, _, index, item in sorted(begins, key=_place):
+    begins = [step for item in happened for step in _steps(item, _TYPE + 1)]
+    for packet, index, item in sorted(begins, key=_packet):
         if isinstance(item, Run):
             looked_at = packet
             head = heads[item.side] = (heads[item.side] + item.data[index])[: _TYPE + 1]
@@ -157,12 +177,8 @@ def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
     return None, looked_at
 
 
-def _steps(order: int, item: Happening, most: int | None = None) -> list[tuple[int, int, int, Happening]]:
+def _steps(item: Happening, most: int | None = None) -> list[Step]:
     """The pieces of a run, `most` of them, or the event, each with the packet that it came with."""
     if isinstance(item, Run):
-        return [(packet, order, index, item) for index, packet in enumerate(item.ready[:most])]
-    return [(item.packet, order, 0, item)]
-
-
-def _place(step: tuple[int, int, int, Happening]) -> tuple[int, int, int]:
-    return step[:3]
+        return [(packet, index, item) for index, packet in enumerate(item.ready[:most])]
+    return [(item.packet, 0, item)]

@@ -11,7 +11,6 @@ from kshark.analysis.members.members import Member
 from kshark.analysis.sessions.session_state import Branch, SessionState, State
 from kshark.analysis.sessions.steps import Answer, Step
 from kshark.analysis.surroundings.brokers import Broker, By, End
-from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
@@ -58,6 +57,6 @@ def step(
 
 def session(*due: int, broker: Broker | None = None) -> SessionState:
     """One that may be in these states; in any where there is none."""
-    made = SessionState(broker or Broker([BROKER]), Member(), Clock())
+    made = SessionState(broker or Broker([BROKER]), Member())
     made.branches = tuple(Branch(State(epoch)) for epoch in due) or None
     return made

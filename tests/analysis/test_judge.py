@@ -12,9 +12,10 @@ from kshark.analysis.judge import PENDING, Judgement, judge
 from kshark.analysis.sessions.session_state import State
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import Call
+from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.surroundings.holes import Hole
-from tests.analysis.plain import connection, session, step
+from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
@@ -55,6 +56,25 @@ def test_what_is_certain_is_a_violation_unless_nobody_broke_a_rule() -> None:
     assert judge(argued(), None, accuses=False) == NOTE
     assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True), None) == NOTE
     assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True), None, accuses=False) == NOTE
+
+
+@pytest.mark.parametrize(
+    ("disorder_ns", "begins", "ends", "is_ordered"),
+    [
+        pytest.param(0, 11, 12, True, id="a capture in order"),
+        pytest.param(5 * MS, 17, 18, True, id="far behind"),
+        pytest.param(5 * MS, 13, 18, False, id="so close behind that it may have begun before"),
+        pytest.param(5 * MS, 5, 20, True, id="open meanwhile, and answered far behind"),
+        pytest.param(5 * MS, 5, 13, False, id="open meanwhile, and answered so close behind"),
+    ],
+)
+def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(disorder_ns: int, begins: int, ends: int, is_ordered: bool) -> None:
+    one, other = connection(), connection(1)
+    one.clock = other.clock = Clock(disorder_ns)
+    first = step(1, 10, on=one, answered=11)
+    expected = VIOLATION if is_ordered else Judgement("unknown", "disorder")
+    assert judge(argued(witness=(first, step(2, begins, on=other, answered=ends))), None) == expected
+    assert judge(argued(witness=(first, step(2, begins, on=one, answered=ends))), None) == VIOLATION
 
 
 def test_state_has_to_be_known_and_the_answer_to_agree_with_it() -> None:

@@ -91,7 +91,7 @@ def test_a_fault_of_one_file_is_told_at_its_place_with_its_name(tmp_path: Path) 
     items = list(open_captures([a, b]))
 
     assert [p.data.decode() for p in rows(items)] == ["0/1", "1/1", "0/2", "1/2", "1/3", "1/4"]
-    [weird] = [item for item in items if isinstance(item, Weird)]
+    [weird] = [item for item in items if isinstance(item, Weird) and item.code != "CAPTURES_OVERLAP"]
     assert (weird.code, weird.packet) == ("CAPTURE_CUT", 3)
     assert weird.detail.startswith(f"{a}: ")
 
@@ -162,7 +162,8 @@ def test_beyond_the_limit_of_runs_the_older_ones_are_forgotten_and_it_is_said(tm
 
     items = list(merge([Lane(path, index) for index, path in enumerate(paths)], numbering))
 
-    assert [item.code for item in items if isinstance(item, Weird)] == ["FRAME_NUMBERS_FORGOTTEN"]
+    codes = [item.code for item in items if isinstance(item, Weird)]
+    assert [code for code in codes if code != "CAPTURES_OVERLAP"] == ["FRAME_NUMBERS_FORGOTTEN"]
     assert numbering.locate(200) == (str(paths[1]), 100)
     assert numbering.locate(1) is None
 

@@ -109,6 +109,25 @@ def test_batches_make_no_difference_to_holes_in_what_is_not_read(way: str, mss: 
             assert plain(told(thinned, None, size)) == plain(told(thinned, None)), number
 
 
+@pytest.mark.parametrize("has_keys", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_hole_counts_before_what_the_other_side_said_behind_it(way: str, has_keys: bool) -> None:
+    """It is known late: bytes that end the reading meanwhile, since they are no TLS, stand behind it all the same."""
+    talk, secrets = Conversation(), Secrets()
+    made = connection(talk, secrets, **WAYS[way])
+    made.api_versions(talk.release)
+    tcp: Tcp = made.tcp.tcp  # type: ignore[attr-defined]
+    (lost,) = tcp.broker(b"\x17\x03\x03\x01\x00" + bytes(256))
+    tcp.broker(b"\x17\x03\x03\x00\x80" + bytes(128))
+    (garbage,) = tcp.client(b"GET / HTTP/1.1")
+    talk.pause(1)
+    tcp.broker(b"\x17\x03\x03\x00\x80" + bytes(128))
+    left, keys = talk.without_packets([lost]), secrets if has_keys else None
+    whole = plain(told(left, keys))
+    for size in range(1, garbage + 1):
+        assert plain(told(left, keys, size)) == whole, size
+
+
 @pytest.mark.sweep(quick=1)
 def test_any_run_of_packets_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
     talk, secrets = talked

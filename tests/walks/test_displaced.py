@@ -11,9 +11,11 @@ from random import Random
 
 import pytest
 
-from kshark.link.disorder import disorder_ns
-from kshark.model import ACK, SYN, Weird
-from kshark.pipeline import Engine, Options
+from kshark.limits import CLOCKS_NS
+from kshark.link.disorder import disorder_ns, overlap
+from kshark.model import ACK, SYN, Message, Weird
+from kshark.pipeline import JUDGED, Engine, Options
+from tests.conversation import registry
 from tests.packets import Packet, Tcp, Wire, batch, batches
 from tests.property.mangled import packets_of
 from tests.property.told import told
@@ -63,6 +65,40 @@ def test_nobody_is_accused_of_what_clocks_did(name: str) -> None:
     found = findings_in([batch(packets_of(capture))])
     for late in chain(ways(Random(1)), ways(Random(2))):
         assert added(found, findings_in([batch(stamped(capture, late))])) == []
+
+
+#: From the one host's clock to the next: what NTP does, what it does badly, a machine without it.
+APART = (5 * MS, 40 * MS, 100 * MS, 400 * MS)
+
+
+def taps(capture: Path, random: Random) -> Iterator[Late]:
+    """At each client's host a clock of its own, or at each broker's."""
+    ends, asked = Whole.load(capture).ends, dict[frozenset[str], tuple[str | None, str]]()
+    for page in Engine(JUDGED, registry()).pages([batch(packets_of(capture))]):
+        for event in page:
+            if isinstance(event, Message) and event.kind == "request":
+                asked.setdefault(frozenset((event.client, event.broker)), (event.client_id or None, event.broker))
+    for by_ns in APART:
+        for which in (0, 1):
+            by: dict[str | None, int] = {}
+
+            def late(path: int, which: int = which, by_ns: int = by_ns, by: dict[str | None, int] = by) -> int:
+                if path < 0:
+                    return 0
+                recorder = asked.get(frozenset(ends[path >> 1]), (None, ""))[which]
+                return by.setdefault(recorder, random.randrange(by_ns))
+
+            yield late
+
+
+@pytest.mark.sweep(quick=1)
+@pytest.mark.parametrize("name", BUSY)
+def test_nobody_is_accused_of_what_the_clocks_of_several_hosts_did(name: str) -> None:
+    """As captures of several hosts are read together, of which it is said that they overlap."""
+    capture = CAPTURES / f"{name}.pcap"
+    found = findings_in([batch(packets_of(capture))])
+    for late in chain(taps(capture, Random(1)), taps(capture, Random(2))):
+        assert added(found, findings_in([overlap(0, 0, CLOCKS_NS), batch(stamped(capture, late))])) == []
 
 
 def displaced(by_s: float) -> list[Packet]:

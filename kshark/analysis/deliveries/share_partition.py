@@ -23,7 +23,7 @@ from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked,
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
-from kshark.analysis.sessions.steps import Answer, Partition, Step
+from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
 #: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long they last, they
@@ -59,8 +59,7 @@ class SharePartition:
     def __init__(
         self, step: Step, partition: Partition, leader: Broker, group: GroupLocks, tell: Callable[[Change], object] | None = None
     ) -> None:
-        self.group_id = step.group_id
-        self.partition = partition
+        self.group_id, self.partition = step.group_id, partition
         self.leader = leader
         self.seen = step.packet
         self.hosts: dict[str, None] = {}
@@ -88,8 +87,9 @@ class SharePartition:
         #: The last packet with which records were handed out, and the last acquisition whose answer told how long its locks last.
         self.handed = 0
         self.locked: Locked | None = None
-        self.worn = Worn()
-        self.window = Window()
+        #: The last exchange that changed records.
+        self.last: Call | None = None
+        self.worn, self.window = Worn(), Window()
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
         self._is_fresh, self._begun_at = False, 0
         self._tell = tell

@@ -38,5 +38,5 @@ class WidePartitions:
             if first_left is None or partition.window.width < LEAST:
                 self.drop(step.group_id, partition.partition)
             else:
-                first_left = partition.between(first_left, step.time_ns, answer.time_ns + session.clock.disorder_ns)
+                first_left = partition.between(first_left, step.time_ns, answer.time_ns + step.connection.clock.disorder_ns)
                 yield Starving(step, session, partition, first_left)

@@ -120,7 +120,7 @@ def not_acquired(now: Acknowledging) -> Argument | None:
             return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,), because=because)
     if now.missing and now.is_all_seen:
         first, last = now.missing[0]
-        because = "disorder" if now.session is not None and now.session.clock.disorder_ns else None  # the answer may stand behind it
+        because = "disorder" if now.step.connection.clock.disorder_ns else None  # the answer may stand behind it
         return refusal(now, f"the member was handed {told(first, last)} by no answer", "not_acquired", (first, last), because=because)
     return None
 

@@ -40,7 +40,7 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    is_ahead = now.session.clock.is_before(ahead.end_ns, step.end_ns)
+    is_ahead = step.connection.clock.is_before(ahead.end_ns, step.end_ns)
     return Argument(text, (*now.known, ahead, step), because=None if is_ahead else "disorder")
 
 
@@ -82,7 +82,8 @@ def concurrent(now: Situation) -> Argument | None:
     for other in session.overlapping:
         if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
             continue
-        if not (session.clock.is_before(other.time_ns, step.time_ns) and session.clock.is_before(step.time_ns, other.end_ns)):
+        clock = step.connection.clock
+        if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
             continue
         left = other.connection.client_fin
         if left is not None and left < step.packet:

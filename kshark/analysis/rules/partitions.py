@@ -6,11 +6,11 @@ from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import NotAssigned, NotBack
+from kshark.analysis.members.members import Member, NotAssigned, NotBack
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INITIAL, SUBSEQUENT
+from kshark.analysis.sessions.steps import ACCEPTED, INITIAL, SUBSEQUENT, Step
 
 
 def phantom(now: Situation) -> Argument | None:
@@ -80,7 +80,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
             asked = f"{step.here} asked for partition {partition[1]} ({step.packets})"
             text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
             needs = EXCHANGE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
-            return Argument(text, (step,), needs, partition=partition)
+            return Argument(text, (step,), needs, because=_unordered(member, step), partition=partition)
     return None
 
 
@@ -99,6 +99,14 @@ def went_on_without_its_group(now: Situation) -> Argument | None:
         return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step.packet), "hidden_traffic")
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
+
+
+def _unordered(member: Member, step: Step) -> str | None:
+    """Whether the member may have had its assignment only when it had asked."""
+    by = member.assigned_by
+    if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):
+        return None
+    return "disorder"
 
 
 _ACCEPTED: Final = ((SUBSEQUENT,), (ACCEPTED,))

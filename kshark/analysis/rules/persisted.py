@@ -148,7 +148,7 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
-    if session is None or session.clock.disorder_ns:  # what stands before the request may have been stored behind it
+    if session is None or step.connection.clock.disorder_ns:  # what stands before the request may have been stored behind it
         return
     pieces = now.asked.pieces
     for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):

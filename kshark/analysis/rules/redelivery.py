@@ -40,7 +40,7 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
             before = hold.before
             if before is None or not before.is_of(step) or hold.step.member_id != step.member_id:
                 continue
-            if hold.is_ahead_of(step) and session.clock.is_before(step.time_ns, hold.step.end_ns):
+            if hold.is_ahead_of(step) and step.connection.clock.is_before(step.time_ns, hold.step.end_ns):
                 return _stale(now, piece, before, hold)
     return None
 

@@ -28,7 +28,6 @@ from kshark.analysis.sessions.steps import (
     Step,
 )
 from kshark.analysis.surroundings.brokers import Broker, End
-from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.api_keys import SHARE_FETCH
@@ -119,7 +118,6 @@ class SessionState:
 
     broker: Broker
     member: Member
-    clock: Clock
     #: What may be so; None: anything, because of `doubt`.
     branches: tuple[Branch, ...] | None = None
     doubt: str = "beginning_not_seen"

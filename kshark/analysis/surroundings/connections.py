@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
+from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.holes import Hole, Holes
 from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 
@@ -60,6 +61,8 @@ class Connection:
     orphans: int = 0
     #: Share sessions that use it, in the order in which they came.
     users: dict[User, None] = field(default_factory=dict)
+    #: How far the times of its packets can be trusted beside those of others.
+    clock: Clock = field(default_factory=Clock)
     #: The client's address without its port; which end is the client, the first request tells.
     host: str = field(init=False)
 
@@ -111,14 +114,15 @@ def host_of(end: str) -> str:
 class Connections:
     """Every connection that is not over, by the number of its flow."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, clock: Clock) -> None:
         self.by_flow: dict[int, Connection] = {}
         self._brokers = brokers
+        self._clock = clock
 
     def of(self, flow: Flow) -> Connection:
         found = self.by_flow.get(flow.id)
         if found is None:
-            found = self.by_flow[flow.id] = Connection(flow)
+            found = self.by_flow[flow.id] = Connection(flow, clock=self._clock)
         return found
 
     def begin(self, connection: Connection) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kshark import limits
@@ -145,6 +147,21 @@ def taken_away(*before: int) -> tuple[Conversation, Member]:
 
 def still_two(a: Member) -> None:
     a.heartbeat(2).given(2)
+
+
+@pytest.mark.parametrize(("late_ms", "verdict"), [(0, "violation"), (1, "violation"), (50, "unknown")])
+def test_where_clocks_differ_the_assignment_may_have_come_behind_the_request(late_ms: int, verdict: str) -> None:
+    """The heartbeat's broker is another one than the fetch's, and so is its recorder."""
+    talk = Conversation()
+    a = talk.member("a")
+    beats = a.on(talk.connection())
+    assigned(beats, 0)
+    talk.pause(0.02)
+    a.share_fetch(0, [0, 1]).answered()
+    unchanged(beats)
+    packets = talk.wire.packets
+    packets[1] = replace(packets[1], time_ns=packets[2].time_ns + late_ms * 1_000_000 * (late_ms > 0))
+    assert unassigned(talk) == [(verdict, 1)]
 
 
 def test_a_partition_that_was_just_taken_away_may_be_asked_for_once() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
+from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection, Connections
 from kshark.analysis.surroundings.holes import Hole
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
@@ -38,7 +39,7 @@ def used(known: Connections, *numbers: int) -> list[Connection]:
 
 @pytest.fixture
 def known() -> Connections:
-    return Connections(Brokers())
+    return Connections(Brokers(), Clock())
 
 
 def test_whose_it_is() -> None:
