@@ -8,7 +8,8 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.api_keys import METADATA
-from kshark.model import Message, endpoint
+from kshark.endpoints import endpoint
+from kshark.model import Message
 
 
 class Clusters:

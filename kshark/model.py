@@ -43,16 +43,10 @@ class PacketBatch:
 
 
 class Ends(NamedTuple):
-    """Both ends of a connection as `address:port` (IPv6 in brackets); ends[0] sent the first packet that was seen."""
+    """Both ends of a connection (kshark.endpoints); ends[0] sent the first packet that was seen."""
 
     first: str
     second: str
-
-
-def endpoint(host: str, port: int) -> str:
-    """A listener as Metadata and FindCoordinator name it, written as in Ends: `address:port`, IPv6 in brackets, localhost as 127.0.0.1."""
-    host = "127.0.0.1" if host == "localhost" else host
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class EndsOf(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -152,9 +152,10 @@ def default_registry() -> Registry:
     return Registry()
 
 
-def _may_be_installed() -> bool:
+@lru_cache(1)
+def _may_be_installed(folders: tuple[str, ...]) -> bool:
     """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find none."""
-    for folder in map(Path, sys.path):
+    for folder in map(Path, folders):
         if folder.is_file():
             return True  # a zip, which the library looks into
         for told in (*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")):
@@ -164,7 +165,7 @@ def _may_be_installed() -> bool:
 
 
 def _installed() -> Iterator[tuple[Api, str]]:
-    if not _may_be_installed():
+    if not _may_be_installed(tuple(sys.path)):
         return
     from importlib.metadata import entry_points
 

@@ -17,6 +17,7 @@ from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.record_batches import MAGIC_2_ONLY
 from kshark.analysis.rules.rule import Read
 from kshark.api_keys import API_VERSIONS, FETCH, PRODUCE, SASL_HANDSHAKE, SHARE_FETCH
+from kshark.endpoints import host_of
 from kshark.registry import Registry
 from spark_analysis.rows import batch_of, collected
 from spark_analysis.screen.numbers import cells, distinct
@@ -74,7 +75,7 @@ def _count(group: RowGroup, observers: defaultdict[str, Observer], coverage: boo
     refused = answered & rows["error_codes"].is_valid().to_numpy()
     if refused.any():
         for capture, api_key, api, client_id, client, codes, *weirds in rows_of(group.chosen(_REFUSED, refused)):
-            who = client_id or client.rpartition(":")[0]
+            who = client_id or host_of(client)
             observers[capture].refusals(
                 api_key, [Refusal(api, code, who) for code in codes], [code for one in weirds for code in one or ()]
             )

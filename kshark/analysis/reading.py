@@ -12,7 +12,8 @@ from kshark.analysis.sessions.steps import Acquired, Answer, Batch, Call, Leader
 from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
-from kshark.model import Message, endpoint
+from kshark.endpoints import endpoint
+from kshark.model import Message
 from kshark.records import RecordsField, spans_of
 
 AnyCall = TypeVar("AnyCall", bound=Call)

@@ -19,7 +19,7 @@ Terms, which have a value or are absent (the field is not in this version, a tag
 Conditions:
 
     a < b, a <= b, a == b, a != b, a >= b, a > b       false where one of both is absent, != too
-    a.one_of(1, 2, 3), a.contains("x"), a.matches("^x")    matches: regular expression, found anywhere, upper and lower case alike
+    a.one_of(1, 2, 3), a.contains("x"), a.matches("^x")    matches: regular expression of RE2's, found anywhere, upper and lower case alike
     a.present(), a.is_true()
     p & q, p | q, ~p                                   of two values, never unknown: ~(a < b) holds where a is absent
     any_of("topics.partitions", p)                     some element; each name of the path is an array, or F("assignment.partitions"),

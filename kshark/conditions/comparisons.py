@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from kshark.conditions.condition import Condition
+from kshark.conditions.expressions import in_java, searching
 from kshark.conditions.source import Constant, Row, Sql, sql_literal
 from kshark.errors import SchemaError
 from kshark.schema import Field
@@ -165,21 +165,15 @@ class Matches(Condition):
 
     def python(self, row: Row) -> str:
         tests, value = self.term.value(row)
-        search = row.keep(re.compile(self.pattern, re.IGNORECASE).search)
-        return _all(*tests, f"{search}({value}) is not None")
+        return _all(*tests, f"{row.keep(searching(self.pattern))}({value})")
 
     def in_sql(self, sql: Sql) -> str:
         value = self.term.in_sql(sql)
-        if isinstance(self.pattern, bytes):
-            return f"coalesce(rlike(decode(unbase64({value}), 'ISO-8859-1'), {_pattern(self.pattern.decode('latin-1'))}), false)"
-        return f"coalesce(rlike({value}, {_pattern(self.pattern)}), false)"
+        text = f"decode(unbase64({value}), 'ISO-8859-1')" if isinstance(self.pattern, bytes) else value
+        return f"coalesce(rlike({text}, {sql_literal(in_java(self.pattern))}), false)"
 
     def words(self, it: str) -> str:
         return f"{self.term.words(it)} matches {spoken(self.pattern)}"
 
     def check(self, struct: Field) -> None:
         _same_kind(self, {self.term.kind(struct), kind_of(self.pattern)})
-
-
-def _pattern(pattern: str) -> str:
-    return sql_literal(f"(?iu){pattern}")

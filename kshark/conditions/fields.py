@@ -20,8 +20,9 @@ from kshark.codec import DECODED
 from kshark.codec.paths import Names, Path, paths, paths_of_versions, values
 from kshark.conditions.condition import ALWAYS, Condition
 from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, Type, named
-from kshark.conditions.message import Made, Whether, port_of
+from kshark.conditions.message import Made, Whether
 from kshark.conditions.terms import F, Term
+from kshark.endpoints import host_of, port_of
 from kshark.errors import UsageError
 from kshark.model import OWNER, Message
 from kshark.records.fields import RECORDS
@@ -70,7 +71,7 @@ def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> 
 
 
 def _address(end: str) -> str:
-    return end.rpartition(":")[0].strip("[]")
+    return host_of(end).strip("[]")
 
 
 _CODE: Final = named({code: code for code in CATALOGUE}, "kshark explain")

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Final
+from typing import Any
 
 from kshark.conditions.condition import Condition
 from kshark.conditions.source import Row, Sql
 from kshark.conditions.terms import Term
+from kshark.endpoints import KEPT, Address, address_of
 from kshark.errors import UsageError
 from kshark.schema import Field
-
-Address = IPv4Address | IPv6Address
-#: Ends whose parts are remembered: the same come again and again.
-_ENDS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,25 +56,10 @@ class Made(Term):
         raise UsageError(f"{self.words('it')} is of no schema")
 
 
-@lru_cache(_ENDS)
-def port_of(end: str) -> int:
-    """The port of `address:port`."""
-    return int(end.rpartition(":")[2])
-
-
-@lru_cache(_ENDS)
-def address_of(end: str) -> Address | None:
-    """The address of `address:port`, IPv6 in brackets."""
-    try:
-        return ip_address(end.rpartition(":")[0].strip("[]"))
-    except ValueError:
-        return None
-
-
 def lies_in(low: Address, high: Address) -> Callable[[str], bool]:
     """Whether the address of `address:port` is one of those."""
 
-    @lru_cache(_ENDS)
+    @lru_cache(KEPT)
     def lies(end: str) -> bool:
         found: Any = address_of(end)
         return found is not None and found.version == low.version and low <= found <= high

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from kshark.conditions.comparisons import Compare
 from kshark.conditions.condition import Condition, either
+from kshark.conditions.expressions import searching
 from kshark.conditions.literals import ADDRESS, BYTES, STRUCTURE, TEXT, Literal, Type
 from kshark.conditions.message import Made, lies_in
 from kshark.conditions.syntax import Comparison, Range
 from kshark.conditions.terms import Term, term
-from kshark.errors import FilterError
+from kshark.errors import FilterError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,7 @@ class Said:
         literal = self._literal
         pattern = literal.text.encode("utf-8", "backslashreplace") if type is BYTES else literal.text
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what another release of Python may read otherwise
-                re.compile(pattern, re.IGNORECASE)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise FilterError(f"no regular expression: {error}", literal.at, "its syntax is that of Python's re") from None
+            searching(pattern)
+        except UsageError as error:
+            raise FilterError(str(error), literal.at, "its syntax is RE2's: no look-around, no back-references") from None
         return pattern

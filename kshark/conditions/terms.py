@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -75,8 +74,7 @@ class Term(Value):
         return Contains(self, part)
 
     def matches(self, pattern: str | bytes) -> Condition:
-        """The regular expression matches somewhere in the text, or in the bytes; upper and lower case are alike. Raises re.error."""
-        re.compile(pattern)
+        """The regular expression (kshark.conditions.expressions) matches somewhere in the text, or in the bytes."""
         return Matches(self, pattern)
 
 

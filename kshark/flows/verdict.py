@@ -12,6 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kshark.analysis.observed.statistics import Percentiles
+from kshark.endpoints import host_of
 from kshark.flows.listed import ListedFlow
 
 #: Between two hosts, below this share of packets sent again or below this number nothing suffers: TCP makes up for it.
@@ -111,7 +112,7 @@ def network(flows: Sequence[ListedFlow], answers: Percentiles, not_listed: int) 
 def _pairs(flows: Sequence[ListedFlow]) -> list[Between]:
     pairs: dict[tuple[str, str], Between] = {}
     for flow in flows:
-        hosts = _host(flow.client), _host(flow.broker)
+        hosts = host_of(flow.client), host_of(flow.broker)
         pair = pairs.setdefault(hosts, Between(*hosts))
         pair.data_packets += sum(side.data_packets for side in flow.sides)
         pair.retransmissions += flow.again
@@ -126,7 +127,3 @@ def _verdict(pairs: Sequence[Between], data_packets: int) -> Literal["loss", "li
     if told < _FEW or 2 * told < data_packets:
         return "unknown"
     return "little" if any(pair.retransmissions for pair in pairs) else "none"
-
-
-def _host(end: str) -> str:
-    return end.rpartition(":")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
+from kshark.endpoints import port_of
 from kshark.framing.boundaries import Boundary, next_request
 from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
@@ -154,7 +155,7 @@ def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
     """The client side where the user declared the other side's port as Kafka's."""
     for side in (0, 1) if ports else ():
-        if int(flow.ends[side].rpartition(":")[2]) in ports:
+        if port_of(flow.ends[side]) in ports:
             return 0 if side else 1
     return None
 

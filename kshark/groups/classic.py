@@ -8,6 +8,7 @@ from typing import Any, Final
 from dissectors.enums import ErrorCode
 from kshark.analysis import Moment
 from kshark.codec import DECODED
+from kshark.endpoints import host_of
 from kshark.groups.coordinators import answers_for
 from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, ListedMember
@@ -119,7 +120,7 @@ def left(known: Known, heard: Heard) -> Sequence[str]:
     for member_id in _leaving(group, heard):
         member = group.members.get(member_id)
         if member is not None:
-            own = (member.client_id, member.address) == (heard.client_id, heard.flow.client.rpartition(":")[0])
+            own = (member.client_id, member.address) == (heard.client_id, host_of(heard.flow.client))
             member.last = heard.since if own else member.last
             group.leave(member_id, heard.at, "left" if own else "removed")
     answers_for(group, heard)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
 from typing import Any, Final
 
 from dissectors.enums import CoordinatorType
+from kshark.endpoints import address_of, endpoint, port_of
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
-from kshark.model import endpoint
 
 
 def found(known: Known, heard: Heard) -> Sequence[str]:
@@ -57,8 +56,4 @@ def _may_be(host: str | None, broker: str | None) -> bool:
     """Whether a broker that is named so may have that address: names of hosts are resolved elsewhere."""
     if host is None or broker is None or host == broker:
         return True
-    try:
-        ip_address(host.rpartition(":")[0].strip("[]"))
-    except ValueError:
-        return host.rpartition(":")[2] == broker.rpartition(":")[2]
-    return False
+    return address_of(host) is None and port_of(host) == port_of(broker)

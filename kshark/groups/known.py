@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.operations.listing import READS, Operation
+from kshark.endpoints import host_of
 from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source
 from kshark.groups.styles import Style
 from kshark.model import Flow
@@ -124,7 +125,7 @@ class Group:
         member = self.member(member_id)
         flow = heard.flow
         member.last = heard.at
-        member.client_id, member.address = heard.client_id, flow.client.rpartition(":")[0]
+        member.client_id, member.address = heard.client_id, host_of(flow.client)
         if flow.software_name is not None:
             member.software, member.software_version = flow.software_name, flow.software_version
         if heard.error:

@@ -8,8 +8,9 @@ from typing import Final
 
 from kshark import limits
 from kshark.api_keys import METADATA
+from kshark.endpoints import endpoint
 from kshark.groups.known import Group
-from kshark.model import Exchange, endpoint
+from kshark.model import Exchange
 
 #: Addresses that are named one by one.
 _NAMED: Final = 5

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kshark.endpoints import endpoint
 from kshark.limits import PAIRS
 from kshark.link.columns import KEY_WORDS
-from kshark.model import Ends, endpoint
+from kshark.model import Ends
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

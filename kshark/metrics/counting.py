@@ -20,6 +20,7 @@ from kshark.api_keys import (
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.clusters import Clusters
+from kshark.endpoints import host_of
 from kshark.metrics.arrivals import Arrivals
 from kshark.metrics.counts import (
     EMPTY,
@@ -279,7 +280,7 @@ class ShareCounting:
         self._to.group(group)
         member = self._to.member(group, body.member_id)
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        member.client.put(request.time_ns, (client_id, exchange.flow.client.rpartition(":")[0]))
+        member.client.put(request.time_ns, (client_id, host_of(exchange.flow.client)))
         return member
 
 

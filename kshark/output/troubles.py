@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kshark import limits
+from kshark.endpoints import host_of
 from kshark.model import Finding
 from kshark.output.catalogue import CODES
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
@@ -173,4 +174,4 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _host(address: str) -> str:
-    return safe(address.rpartition(":")[0])
+    return safe(host_of(address))

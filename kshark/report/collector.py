@@ -12,6 +12,7 @@ from kshark.analysis import ShareSession
 from kshark.analysis.observed.error_codes import ErrorCodes
 from kshark.analysis.observed.statistics import waited_in_full
 from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
 from kshark.report.collected import Caller, Collected, Found, Kind, Member, Tick
@@ -123,7 +124,7 @@ class Collector:
             return
         flow, asked, steps = waiting
         software = " ".join(part for part in (flow.software_name, flow.software_version) if part)
-        host = flow.client.rpartition(":")[0]
+        host = host_of(flow.client)
         for (client_id, key, version), count in asked.items():
             self._to.clients.add(Caller(client_id, software, host), count)
             self._to.apis.add((key, version, software), count)
@@ -135,7 +136,7 @@ class Collector:
     def finding(self, finding: Finding) -> None:
         to = self._to
         kind = Kind(finding.verdict, finding.code, finding.cause or "")
-        caller = Caller(finding.client_id or "", finding.software or "", finding.client.rpartition(":")[0])
+        caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
         to.kinds[kind, finding.blame] += 1
         to.shown[kind].add(Found(self._capture, finding))
         to.of_clients.add((caller, finding.verdict))

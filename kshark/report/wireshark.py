@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kshark.endpoints import host_of, port_of
+
 
 def of_frames(frames: Iterable[int]) -> str:
     """Exactly these packets of a file."""
@@ -12,7 +14,7 @@ def of_frames(frames: Iterable[int]) -> str:
 
 
 def of_connection(client: str, broker: str) -> str:
-    """All packets between two ends, each `address:port`, IPv6 in brackets."""
-    (host, _, port), (_, _, other) = client.rpartition(":"), broker.rpartition(":")
+    """All packets between two ends (kshark.endpoints)."""
+    host = host_of(client)
     field = "ipv6.addr" if host.startswith("[") else "ip.addr"
-    return f"{field} == {host.strip('[]')} && tcp.port == {port} && tcp.port == {other}"
+    return f"{field} == {host.strip('[]')} && tcp.port == {port_of(client)} && tcp.port == {port_of(broker)}"

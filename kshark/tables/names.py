@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from kshark import limits
 from kshark.api_keys import METADATA
 from kshark.clusters import Clusters
+from kshark.endpoints import endpoint
 from kshark.facts import Asked, Coming, Fact, Question
-from kshark.model import Message, endpoint
+from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.registry import kafka_registry
 from kshark.tables.fields import each, value

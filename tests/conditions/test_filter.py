@@ -254,6 +254,7 @@ def test_records_and_what_bytes_hold_are_opened_where_a_filter_asks_for_them() -
         ("ip.addr > 10.0.0.1", 9, "it takes == != in"),
         ("kafka.topics == 3", 14, "kafka.topics has no single value; name a field in it"),
         ('kafka.client_id matches "("', 25, "no regular expression: missing )"),
+        ('kafka.client_id matches "a(?!b)"', 25, "its syntax is RE2's: no look-around, no back-references"),
         ("kafka.api = ShareFetch", 11, '"=" is no operator; did you mean "=="?'),
         ("kafka.request & kafka.response", 15, 'did you mean "&&"?'),
         ("(kafka.request", 1, '"(" is not closed'),

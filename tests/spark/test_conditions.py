@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
-from kshark.conditions import Condition
+from kshark.conditions import Condition, F
 from kshark.schema import Field, Layout
 from tests.conditions.strategies import conditions
 from tests.property.schemas import VERSIONS, layouts, values
@@ -60,3 +62,42 @@ def test_sql_is_python(spark: Any, data: st.DataObject, layout: Layout) -> None:
     for at, version, json, truth in rows:
         wrong = [condition for condition, ours, theirs in zip(some, truth, found[at], strict=True) if ours is not theirs]
         assert not wrong, (wrong[0], wrong[0].sql("body", "version"), version, json)
+
+
+#: Where Java reads the same words otherwise, if nobody tells it.
+PATTERNS = [
+    *"^$.",
+    "a$",
+    r"a\z",
+    r"\$",
+    "[$]",
+    "^.b$",
+    r"\bb",
+    r"b\b",
+    r"\B",
+    r"\w",
+    r"^\W",
+    r"\d",
+    "(?m)^b$",
+    "(?s)a.b",
+    "(?P<n>ÉA)",
+    r"\Qa$\E$",
+    "[[]",
+    "[a&&b]",
+    "k",
+]
+TEXTS = ["", "a", "a\n", "a\nb", "a\rb", "\u2028b", "éb", "éa", "É", "\u0663", "a$", "[", "&", "\u212a", "\u017f", "b\n\n"]
+
+
+def test_expressions_are_the_same_to_java(spark: Any) -> None:
+    from pyspark.sql import functions
+
+    some = [F("text").matches(pattern) for pattern in PATTERNS]
+    more = [F("data").matches(pattern.encode("latin-1")) for pattern in PATTERNS]
+    rows = [(text, b64encode(text.encode()).decode()) for text in TEXTS]
+    typed = spark.createDataFrame(rows, "text string, data string").select(functions.struct("text", "data").alias("body"))
+    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate([*some, *more]))).collect()
+    for text, truth in zip(TEXTS, found, strict=True):
+        body = SimpleNamespace(text=text, data=text.encode())
+        for condition, theirs in zip([*some, *more], truth, strict=True):
+            assert condition.compiled()(body) is theirs, (condition.told, text)

@@ -14,6 +14,7 @@ from kshark.analysis.observed.ordinary import cause_of
 from kshark.analysis.observed.tried import TRIES, Tries
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.rule import Read
+from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
 
@@ -231,7 +232,7 @@ class Observer:
         assert isinstance(api_key, int)  # its answer was read
         assert isinstance(version, int)
         assert isinstance(api, str)
-        client = request.client_id or request.client.rpartition(":")[0]
+        client = request.client_id or host_of(request.client)
         codes = [(placed, self._known(Refusal(api, placed.code, client))) for placed in self._codes.placed(response.body, api_key, version)]
         self.observed.answered.update(refusal for _, refusal in codes)
         if api_key in _JUDGED:

@@ -16,6 +16,7 @@ from kshark.analysis.observed.observed import OTHERS
 from kshark.analysis.reading import doubt_of
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.codec.paths import values
+from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 
@@ -194,7 +195,7 @@ class Statistics:
         service["bytes"] += sum(flow.stream_bytes)
         service["gaps"] += flow.gaps
         for client_id, requests in self._clients_of_flow.pop(flow.id, Counter()).items():
-            key: _Client = (client_id, flow.software_name, flow.software_version, flow.client.rpartition(":")[0])
+            key: _Client = (client_id, flow.software_name, flow.software_version, host_of(flow.client))
             if key not in self._clients and len(self._clients) >= limits.STATISTICS_ROWS:
                 key = (OTHERS, None, None, OTHERS)
             client = self._clients.setdefault(key, Counter())

@@ -14,7 +14,8 @@ from kshark.analysis.surroundings.holes import Hole, Holes
 from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, releases_offering
 from kshark.api_keys import SHARE_FETCH
 from kshark.clusters import Clusters
-from kshark.model import Message, endpoint
+from kshark.endpoints import endpoint
+from kshark.model import Message
 
 By = Literal["client", "broker", "unknown"]
 #: A broker that goes down closes its connections within this time.

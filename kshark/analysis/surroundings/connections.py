@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
 from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.holes import Hole, Holes
+from kshark.endpoints import host_of
 from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 
 _REASONS: Final = {"snapped": "cut"}
@@ -104,11 +105,6 @@ class Connection:
         if self.last_request > packet or (self.client_fin is not None and self.client_fin > packet):
             return True
         return False if self.over else None
-
-
-def host_of(end: str) -> str:
-    """An end without its port."""
-    return end.rpartition(":")[0]
 
 
 class Connections:
