@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kshark.analysis import APIS, Analyzer
 from kshark.capture import open_captures
 from kshark.link import Link
-from kshark.model import FIN, RST, SYN, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Witness
+from kshark.model import FIN, RST, SYN, EndsOf, Event, Exchange, Finding, Message, PacketBatch, Weird, Witness
 from kshark.pipeline import JUDGED, Engine, Options
 from tests.conversation import registry
 from tests.rows import as_the_rows_say
@@ -259,7 +259,7 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
-def pages_of(batches: Iterable[PacketBatch], options: Options) -> Iterator[list[Event]]:
+def pages_of(batches: Iterable[PacketBatch | Weird], options: Options) -> Iterator[list[Event]]:
     return Engine(options, registry()).pages(batches)
 
 
@@ -271,7 +271,7 @@ def findings_of(whole: Whole, keep: Mask) -> list[Finding]:
     return findings_in(whole.thinned(keep))
 
 
-def findings_in(batches: Iterable[PacketBatch], *, exact: bool = False) -> list[Finding]:
+def findings_in(batches: Iterable[PacketBatch | Weird], *, exact: bool = False) -> list[Finding]:
     analyzer = Analyzer(exact=exact)
     found = [finding for page in pages_of(batches, JUDGED) for finding in analyzer.page(page)]
     return as_the_rows_say([*found, *analyzer.close()])

@@ -66,37 +66,32 @@ def test_nobody_is_accused_of_what_clocks_did(name: str, by_ns: int) -> None:
         assert added(found, findings_in([batch(stamped(capture, late))])) == []
 
 
-#: From the one host's clock to the next: what NTP does, what it does badly, a machine without it.
-APART = (5 * MS, 40 * MS, 100 * MS, 400 * MS)
-
-
-def taps(capture: Path, random: Random) -> Iterator[Late]:
+def taps(capture: Path, by_ns: int) -> Iterator[Late]:
     """At each client's host a clock of its own, or at each broker's."""
     ends, asked = Whole.load(capture).ends, dict[frozenset[str], tuple[str | None, str]]()
     for page in Engine(JUDGED, registry()).pages([batch(packets_of(capture))]):
         for event in page:
             if isinstance(event, Message) and event.kind == "request":
                 asked.setdefault(frozenset((event.client, event.broker)), (event.client_id or None, event.broker))
-    for by_ns in APART:
-        for which in (0, 1):
-            by: dict[str | None, int] = {}
+    for random, which in ((Random(1), 0), (Random(2), 0), (Random(1), 1), (Random(2), 1)):
+        by: dict[str | None, int] = {}
 
-            def late(path: int, which: int = which, by_ns: int = by_ns, by: dict[str | None, int] = by) -> int:
-                if path < 0:
-                    return 0
-                recorder = asked.get(frozenset(ends[path >> 1]), (None, ""))[which]
-                return by.setdefault(recorder, random.randrange(by_ns))
+        def late(path: int, random: Random = random, which: int = which, by: dict[str | None, int] = by) -> int:
+            if path < 0:
+                return 0
+            return by.setdefault(asked.get(frozenset(ends[path >> 1]), (None, ""))[which], random.randrange(by_ns))
 
-            yield late
+        yield late
 
 
 @pytest.mark.sweep(quick=1)
+@pytest.mark.parametrize("by_ns", [5 * MS, 40 * MS, 100 * MS, 400 * MS])
 @pytest.mark.parametrize("name", BUSY)
-def test_nobody_is_accused_of_what_the_clocks_of_several_hosts_did(name: str) -> None:
+def test_nobody_is_accused_of_what_the_clocks_of_several_hosts_did(name: str, by_ns: int) -> None:
     """As captures of several hosts are read together, of which it is said that they overlap."""
     capture = CAPTURES / f"{name}.pcap"
     found = findings_in([batch(packets_of(capture))])
-    for late in chain(taps(capture, Random(1)), taps(capture, Random(2))):
+    for late in taps(capture, by_ns):
         assert added(found, findings_in([overlap(0, 0, CLOCKS_NS), batch(stamped(capture, late))])) == []
 
 
