@@ -66,6 +66,7 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
         checked[name] = Checked(in_packet_order(one.findings), {}, seen)
     if named:
         asked = {name: {finding.topic_id for finding in one.findings if finding.topic_id} for name, one in checked.items()}
-        for name, topics in topic_names(tables["exchanges"], asked).items():
+        courses = {name: of.courses for name, of in connections.items()}
+        for name, topics in topic_names(tables["exchanges"], asked, courses).items():
             checked[name].topics = topics
     return checked

@@ -21,7 +21,7 @@ from kshark.parallel import segments, sorting
 from kshark.pipeline import Engine, Options
 from kshark.tables import Rows
 from tests.analysis.coordinators import Sender
-from tests.analysis.talks import sent
+from tests.analysis.talks import handed, sent
 from tests.conversation import SHARE_SESSION_NOT_FOUND, TOPIC, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
 from tests.packets import ACK, batch, batches
@@ -217,3 +217,33 @@ def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
     rows.names.reach(6)
     assert rows.names.topic(TOPIC) == "r"
     assert [*rows.names.asked] == [Question("topic", TOPIC, "r", 21, 21)]
+
+
+@pytest.mark.parametrize("also_early", [False, True])
+def test_a_name_that_is_told_late_is_not_known_before(monkeypatch: pytest.MonkeyPatch, also_early: bool) -> None:
+    """Metadata of packet 19 stands at packet 24; in between records are handed out, and another connection may tell another name."""
+    monkeypatch.setattr(segments, "_share", by_ports)
+    talk = told_late(also_early=also_early)
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert [event.packet for event in whole.events if isinstance(event, Late)] == [24]
+    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 16, Random(1)))
+
+
+def told_late(*, also_early: bool) -> Conversation:
+    talk = Conversation()
+    holed, other = talk.connection(host="10.0.0.2"), talk.connection(host="10.0.0.3")
+    member = talk.member("a", connection=talk.connection())
+    asked = holed.ask(3, "Metadata", 12, {"topics": None})
+    holed.tcp.seq[1] += 10
+    asked.answered(None, topics=[{"name": "late", "topic_id": TOPIC}])
+    talk.pause(1)
+    member.share_fetch(0, [0]).answered(responses=handed((0, 1, 5)))
+    if also_early:
+        other.ask(3, "Metadata", 12, {"topics": None}).answered(None, topics=[{"name": "early", "topic_id": TOPIC}])
+    else:
+        other.api_versions("4.2")
+    for _ in range(2):  # what it acknowledges is not waited for
+        holed.tcp._send(0, ACK)
+        talk.pause(1)
+    member.share_fetch(1, [0], acks=[(7, 9, 1)]).answered(acks={0: 121}, responses=handed((0, 10, 12)))
+    return talk

@@ -12,6 +12,8 @@ import kshark.cli
 import spark_analysis.cli
 from kshark.output.manifest import read_manifest
 from tests.output.exporting import exported
+from tests.packets import pcap
+from tests.parallel.test_shares import told_late
 from tests.shared import CAPTURES
 
 pytestmark = pytest.mark.spark
@@ -52,6 +54,15 @@ def test_tables_give_the_findings_that_packets_give(spark: Any, capsys: pytest.C
     capture = str(CAPTURES / f"{name}.pcap")
     assert said(capsys, kshark.cli.main, "export", capture, "-o", str(tmp_path))[0] == 0
     both(capsys, [capture, "-T", "json"], [str(tmp_path), "-T", "json"])
+
+
+def test_tables_tell_the_name_that_the_time_line_told_first(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Of two, that of an earlier packet was known late."""
+    capture = tmp_path / "late.pcap"
+    capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
+    assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
+    assert "topic early" in said(capsys, kshark.cli.main, "check", str(capture))[1]
+    both(capsys, [str(capture)], [str(tmp_path / "tables")])
 
 
 def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
