@@ -10,6 +10,7 @@ import pytest
 
 import kshark.cli
 import spark_analysis.cli
+import spark_analysis.suspects
 from kshark.output.manifest import read_manifest
 from tests.output.exporting import exported
 from tests.packets import pcap
@@ -63,6 +64,22 @@ def test_tables_tell_the_name_that_the_time_line_told_first(spark: Any, capsys: 
     assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
     assert "topic early" in said(capsys, kshark.cli.main, "check", str(capture))[1]
     both(capsys, [str(capture)], [str(tmp_path / "tables")])
+
+
+def test_a_member_with_most_of_the_exchanges_is_named(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No number of tasks makes his part of the check faster. Of few exchanges nobody has to know."""
+    capture = tmp_path / "one.pcap"
+    capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
+    assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
+    told = []
+    for many in (spark_analysis.suspects._MANY, 3):
+        monkeypatch.setattr(spark_analysis.suspects, "_MANY", many)
+        spark_analysis.cli.main(["check", str(tmp_path / "tables"), "--master", "local[2]"])
+        told.append(capsys.readouterr().err)
+    who = "member (aAAAAAAAAAAAAAAAAAAAAA of group g)"
+    assert told == ["", f"kshark-spark: one {who} has 3 of 3 exchanges to judge: one task judged them while others had little\n"]
 
 
 def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
