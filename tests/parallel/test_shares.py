@@ -169,7 +169,15 @@ def test_a_write_of_states_that_nobody_can_read_may_have_been_any_groups() -> No
 
 @pytest.mark.parametrize("holes", [4, 2 * limits.UNNAMED])
 def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: int) -> None:
-    """A broker was heard for minutes before anything told that it is one."""
+    talk = heard_for_minutes(holes)
+    packets = [packet for _, packet in talk.packets()]
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
+    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+def heard_for_minutes(holes: int) -> Conversation:
+    """A broker, before anything told that it is one."""
     talk = Conversation()
     one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
     for _ in range(holes):
@@ -178,10 +186,7 @@ def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: i
         talk.pause(60)
         one.tcp.seq[1] += 10
     one.api_versions("4.2")
-    packets = [packet for _, packet in talk.packets()]
-    whole = as_one([wire(talk)], OPTIONS[1])
-    assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
-    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+    return talk
 
 
 def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
