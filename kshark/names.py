@@ -48,12 +48,15 @@ class TopicNames:
     """The topic names that a capture tells, across connections: `learn` takes messages in the order of the time line.
 
     `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true. What was
-    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come.
+    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come. What was known late tells
+    names with the packet with which it was known.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.known: dict[str, str] = dict(import_module("dissectors.topics").TOPIC_NAMES)
         self.full = False
+        #: So far the time line has come.
+        self.packet = 0
         self._coming = Coming()
         #: Ids whose names were told by others.
         self._elsewhere = set(self.known)
@@ -76,26 +79,28 @@ class TopicNames:
         """Takes the pairs of a message's body."""
         found = self._of_message(message.api_key, message.version, message.kind)
         if found and message.body is not None and message.body is not UNSET:
-            self._take(found, message.body, message.packet)
+            self.reach(message.packet)
+            self._take(found, message.body)
 
-    def learn_opened(self, opened: dict[str, Any], packet: int) -> None:
+    def learn_opened(self, opened: dict[str, Any]) -> None:
         """Takes the pairs of a structure or message that was inside bytes, as kshark.embedded makes it."""
         if "data" in opened:
             key = (opened["name"], opened.get("version", 0))
             found = self._of_structures.get(key)
             if found is None:
                 found = self._of_structures[key] = self._in_structure(*key)
-            self._take(found, opened["data"], packet)
+            self._take(found, opened["data"])
         elif "body" in opened:
-            self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"], packet)
+            self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"])
 
     def told(self, facts: Iterable[Fact]) -> None:
         """What others taught of topics."""
         self._coming.add(facts)
 
     def reach(self, packet: int) -> None:
-        """What others taught before that packet is known now."""
-        for fact in self._coming.before(packet):
+        """So far the time line has come, if not farther: what others taught before that packet is known now."""
+        self.packet = max(self.packet, packet)
+        for fact in self._coming.before(self.packet):
             if fact.key not in self._since:
                 self._elsewhere.add(fact.key)
                 self.tell(fact.key, fact.value, fact.packet)
@@ -141,13 +146,13 @@ class TopicNames:
         layout = api.request if kind == "request" else api.response
         return pairs(layout.root, layout.versions.nearest(version))
 
-    def _take(self, found: Iterable[Pair], body: Any, packet: int) -> None:
+    def _take(self, found: Iterable[Pair], body: Any) -> None:
         for pair in found:
             for owner in values(body, pair.way):
                 topic_id, name = _get(owner, pair.id), _get(owner, pair.name)
                 if not isinstance(topic_id, str) or not isinstance(name, str) or topic_id == _NONE or not name:
                     continue
-                self.tell(topic_id, name, packet)
+                self.tell(topic_id, name, self.packet)
 
 
 def _get(owner: Any, name: str) -> Any:

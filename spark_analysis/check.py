@@ -13,7 +13,7 @@ from kshark.output.notes import Notes
 from spark_analysis.buckets import Bucketed, judged
 from spark_analysis.refusals import exchanges_of
 from spark_analysis.screen import EVERYBODY, screened
-from spark_analysis.suspects import common_of, connections_of, names_of_brokers, packed, window_of
+from spark_analysis.suspects import connections_of, names_of_brokers, packed, told_of, window_of
 from spark_analysis.topics import topic_names
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
     each = max(1, buckets // max(1, len(captures)))
     known = EVERYBODY if coverage else screened(tables, {}, USUAL)
     exchanges = packed(spark, tables, known.suspects, connections, each)
-    common = common_of(exchanges)
-    names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(common[of.number]).items()}
-    window = min(map(window_of, common.values()), default=USUAL)
+    said = told_of(exchanges)
+    names = {(name, address): one for name, of in connections.items() for address, one in names_of_brokers(said[of.number].common).items()}
+    window = min((window_of(one.common) for one in said.values()), default=USUAL)
     if (names or window < USUAL) and known.suspects is not None:
         known = screened(tables, names, window)
         exchanges = packed(spark, tables, known.suspects, connections, each)
-    told = [Bucketed(of.number * each, each, of.common(common[of.number])) for of in connections.values()]
+        said = told_of(exchanges)
+    told = [Bucketed(of.number * each, each, of.common(said[of.number].common)) for of in connections.values()]
     found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
     observed = exchanges_of(spark, tables, coverage=coverage)
     checked = {}
@@ -63,9 +64,10 @@ def check(tables: Tables, captures: Sequence[str], buckets: int, *, named: bool 
         seen.join(connections[name].observed)
         seen.join(one.observed)
         seen.sessions += known.clean.get(name, 0)
-        checked[name] = Checked(in_packet_order(one.findings), {}, seen)
+        checked[name] = Checked(in_packet_order(one.findings), {}, seen, giant=said[connections[name].number].giant)
     if named:
         asked = {name: {finding.topic_id for finding in one.findings if finding.topic_id} for name, one in checked.items()}
-        for name, topics in topic_names(tables["exchanges"], asked).items():
+        courses = {name: of.courses for name, of in connections.items()}
+        for name, topics in topic_names(tables["exchanges"], asked, courses).items():
             checked[name].topics = topics
     return checked

@@ -7,7 +7,7 @@ ones are packed, each exchange for its bucket, and stay with the workers; the dr
 from __future__ import annotations
 
 import pickle
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,8 +24,10 @@ from kshark.analysis.deliveries.window import USUAL, usual_size
 from kshark.analysis.rules import BOOK
 from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.api_keys import API_VERSIONS, METADATA
+from kshark.exchange.owner import owner_of
 from kshark.link.disorder import DISORDERS
 from kshark.model import Ends, Exchange, Flow, Message, Weird
+from kshark.output.units import counted, safe
 from kshark.parallel.sorting import Buckets, News, numbered, of_all
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
@@ -68,6 +70,8 @@ _TWICE: Final = {
     "packet", "ts", "ts_ns", "exchange", "error_code", "error_codes", "throttle_time_ms", "group_id", "member_id"
 }  # fmt: skip
 _COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns if column.name not in _TWICE]
+#: So many exchanges of one member keep a task busy for a minute.
+_MANY: Final = 1_000_000
 #: Rows after which full buckets are looked for.
 _TOGETHER: Final = 256
 
@@ -96,6 +100,28 @@ class Connections:
             if isinstance(event, Exchange):
                 event.flow = self.flows[first]
         return pickle.dumps(numbered([told], self.weirds), 5)
+
+
+@dataclass
+class Said:
+    """Of exchanges that were packed: what is common of them, and of each member, by group and id, how many are judged."""
+
+    common: list[Placed] = field(default_factory=list)
+    members: Counter[tuple[Any, Any]] = field(default_factory=Counter)
+
+    def join(self, other: Said) -> None:
+        self.common += other.common
+        self.members += other.members
+
+    @property
+    def giant(self) -> str | None:
+        """A member who has more than half of many exchanges, so that one task has most of the work, as a sentence."""
+        ((group, member), own), *_ = self.members.most_common(1) or [((None, None), 0)]
+        total = self.members.total()
+        if own < _MANY or own <= total / 2:
+            return None
+        whose = safe(f"{member} of group {group}")
+        return f"one member ({whose}) has {own:,} of {counted(total, 'exchange')} to judge: one task judged them while others had little"
 
 
 def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connections]:
@@ -140,11 +166,11 @@ def packed(spark: SparkSession, tables: Tables, suspects: Suspects | None, captu
     return in_slices(spark, slices_of(tables.files, ["exchanges"]), _EXCHANGES, work).persist(StorageLevel.DISK_ONLY)
 
 
-def common_of(packed: DataFrame) -> dict[int, list[Placed]]:
-    """By capture, what is common of its exchanges."""
-    found = defaultdict[int, list[Placed]](list)
+def told_of(packed: DataFrame) -> dict[int, Said]:
+    """By capture, what was said of its exchanges."""
+    found = defaultdict[int, Said](Said)
     for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):  # all are packed now
-        found[capture] += pickle.loads(data)
+        found[capture].join(pickle.loads(data))
     return found
 
 
@@ -223,7 +249,7 @@ def _again(rows: pa.Table, metadata: Truths, known: _Known) -> Truths:
 
 def _pack(rows: Iterator[Row], known: _Known, buckets: int) -> Iterator[Row]:
     bodies, nobody = Bodies(), Ends("", "")
-    common = defaultdict[int, list[Placed]](list)
+    said = defaultdict[int, Said](Said)
     packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
 
     def full(rest: bool = False) -> Iterator[Row]:
@@ -243,12 +269,14 @@ def _pack(rows: Iterator[Row], known: _Known, buckets: int) -> Iterator[Row]:
         assert isinstance(exchange, Exchange)
         told = of_all(asked, place, exchange)
         if told is None:
+            assert exchange.request is not None
             packing[number].add(asked, place, exchange)
+            said[number].members[owner_of(exchange.request.body)] += 1
         else:
-            common[number] += (*sign_before_orphan(row, flow, courses[first]), *told)
+            said[number].common += (*sign_before_orphan(row, flow, courses[first]), *told)
         if count % _TOGETHER == 0:
             yield from full()
     yield from full(rest=True)
-    for number, told in common.items():
-        news = [*filter(News().takes, sorted(told, key=itemgetter(0)))]
-        yield number, _TOLD, 0, pickle.dumps(news, 5)
+    for number, one in said.items():
+        one.common = [*filter(News().takes, sorted(one.common, key=itemgetter(0)))]
+        yield number, _TOLD, 0, pickle.dumps(one, 5)

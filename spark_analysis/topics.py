@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from dissectors.topics import NAMING_APIS
-from kshark.model import Ends, Flow
+from kshark.model import Ends, Flow, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.tables.bodies import Bodies
-from kshark.tables.events import messages_of
+from kshark.tables.events import Course, Place, first_packet_of, messages_of, of_exchange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Whose exchange it was does not matter.
-_SOMEBODY: Final = Flow(0, Ends("", ""), 0, 0)
+_NOBODY: Final = Ends("", "")
 
 
-def topic_names(exchanges: DataFrame, asked: Mapping[str, Set[str]]) -> dict[str, dict[str, str]]:
-    """By capture, the names of the topic ids that are `asked` for; only the exchanges that tell one come to the driver."""
+def topic_names(
+    exchanges: DataFrame, asked: Mapping[str, Set[str]], courses: Mapping[str, Mapping[int, Course]]
+) -> dict[str, dict[str, str]]:
+    """By capture, the names of the topic ids that are `asked` for; only the exchanges that tell one come to the driver.
+
+    `courses`: where the events of connections stand, by their first packets.
+    """
     ids = set[str]().union(*asked.values())
     if not ids:
         return {}
@@ -36,7 +42,12 @@ def topic_names(exchanges: DataFrame, asked: Mapping[str, Set[str]]) -> dict[str
     )
     bodies = Bodies()
     names = {capture: TopicNames(Registry()) for capture in asked}
-    messages = [(message.packet, row["capture"], message) for row in telling for message in messages_of(row, _SOMEBODY, bodies) if message]
-    for _, capture, message in sorted(messages, key=lambda told: told[0]):
+    messages = list[tuple[Place, str, Message]]()
+    for row in telling:
+        capture, first = row["capture"], first_packet_of(row["flow_id"])
+        flow = Flow(first, _NOBODY, first, 0)
+        events = of_exchange(row, messages_of(row, flow, bodies), flow, courses[capture][first])
+        messages += ((place, capture, event) for place, event in events if isinstance(event, Message))
+    for _, capture, message in sorted(messages, key=itemgetter(0)):
         names[capture].learn(message)
     return {capture: {id: known.known[id] for id in asked[capture] if id in known.known} for capture, known in names.items()}

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from kshark import limits
 from kshark.embedded.companions import Companion, companions, ordinary
 from kshark.facts import Asked, Fact
-from kshark.model import Event, Exchange, Message, Weird
+from kshark.model import Event, Exchange, Late, Message, Weird
 from kshark.names import TopicNames
 from kshark.places import Log, Place
 from kshark.records import RecordsReader
@@ -68,6 +68,8 @@ class Embedding:
                 plan = responses[key] if key in responses else self._plan(responses, answer)
                 if plan is not None:
                     self._message(plan, answer, asked.body)
+            elif isinstance(event, Late):
+                self.names.reach(event.packet)
         self._records.controls = False
         if self._limit is not None:
             (weird, message), self._limit = self._limit, None
@@ -101,7 +103,7 @@ class Embedding:
         known: Mapping[str, str] = self.names.known
         if self._asking:
             self.names.reach(message.packet)
-            known = _Asking(known, self.asked, message.packet)
+            known = _Asking(known, self.asked, self.names.packet)
         if plan.names:
             self.names.learn(message)
         if plan.records is not None and ordinary(plan.records, body, known, controls=self._records.controls):
@@ -116,12 +118,13 @@ class Embedding:
 
     def _attach(self, message: Message, found: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}
+        self.names.reach(message.packet)
         for one in islice(found, limits.STRUCTURES_PER_MESSAGE):
             one.attach()
             if one.code is not None:
                 faults.setdefault(one.code, one.detail)
             if isinstance(one.value, dict):
-                self.names.learn_opened(one.value, message.packet)
+                self.names.learn_opened(one.value)
         if next(found, None) is not None:
             faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
         if faults:

@@ -11,7 +11,7 @@ from kshark import limits
 from kshark.analysis import Observed, Observer
 from kshark.facts import Fact, Question
 from kshark.link.ends import EndsTable
-from kshark.model import Event, Message, Moment
+from kshark.model import Event, Late, Message, Moment
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.parallel.segments import Piece, unpack
@@ -112,6 +112,8 @@ class Decoding:
         for event in page:
             if type(event) is Message and event.api_key in NAMING_APIS:
                 self._names.learn(event)
+            elif type(event) is Late:
+                self._names.reach(event.packet)
         self._notes.add(page)
         self._observer.page(page)
         if self._beside is not None:

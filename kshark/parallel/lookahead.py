@@ -17,7 +17,7 @@ from kshark.embedded import Embedding
 from kshark.embedded.companions import ordinary
 from kshark.exchange import ExchangeStage, FlowState
 from kshark.facts import Fact
-from kshark.model import Event, Exchange, Message
+from kshark.model import Event, Exchange, Late, Message
 from kshark.parallel.selective import LazyReader, SelectiveDecoders, records_of
 from kshark.pipeline import Options
 from kshark.places import Place
@@ -94,6 +94,8 @@ class Lookahead:
                 message = event.response
                 known = self._in_responses
             else:
+                if type(event) is Late:
+                    embedding.names.reach(event.packet)
                 continue
             if message is None or message.body is UNSET or message.body is None:
                 continue

@@ -276,14 +276,20 @@ def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
 
 
 def gap_of(row: RowMap, flow: Flow) -> Gap:
-    side: Side = _side(row["direction"]) or 0
+    side: Side = _sender(row, flow) or 0
     return Gap(flow, side, row["packet"], row["ts_ns"], row["first_packet"], row["last_packet"], row["size_bytes"], row["detail"])
 
 
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
-    number, side = None if flow is None else flow.id, _side(row["direction"])
+    number, side = None if flow is None else flow.id, _sender(row, flow)
     place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"], row["times"] or 1)
     return Weird(row["code"], row["stage"], *place, row["correlation_id"])
+
+
+def _sender(row: RowMap, flow: Flow | None) -> Any:
+    """Who sent what a row of `weirds` is about: by the ends as that row names them, before anything told which one is the client."""
+    side = _side(row["direction"])
+    return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
 
 
 def _side(end: str | None) -> Any:

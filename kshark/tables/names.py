@@ -41,7 +41,6 @@ class Names:
         self._coming = Coming()
         #: What was told here about nodes and clusters.
         self._taught: list[Fact] = []
-        self._packet = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "silent": {type(None)}}  # found out again
@@ -54,14 +53,12 @@ class Names:
 
     def reach(self, packet: int) -> None:
         """So far the time line has come, if not farther: what others taught before that packet is known now."""
-        self._packet = max(self._packet, packet)
-        if self._asking:
-            self._topics.reach(packet)
-            for fact in self._coming.before(packet):
-                if fact.kind == "node":
-                    self._nodes[fact.key] = _node(fact.value)
-                else:
-                    self._clusters.tell(fact.key, fact.value)
+        self._topics.reach(packet)
+        for fact in self._coming.before(packet):
+            if fact.kind == "node":
+                self._nodes[fact.key] = _node(fact.value)
+            else:
+                self._clusters.tell(fact.key, fact.value)
 
     @property
     def taught(self) -> Iterator[Fact]:
@@ -88,20 +85,20 @@ class Names:
         if message.api_key != METADATA or message.kind != "response":
             return
         cluster = value(message.body, "cluster_id")
-        self._belongs(message.broker, cluster, message.packet)
+        self._belongs(message.broker, cluster)
         for broker in each(message.body, "brokers"):
             node_id, host, port = (value(broker, name) for name in ("node_id", "host", "port"))
             if None in (node_id, host, port) or len(self._nodes) >= limits.BROKERS:
                 continue
             address, node = endpoint(host, port), Node(node_id, f"{host}:{port}")
             if self._asking and self._nodes.get(address) != node:
-                self._taught.append(Fact("node", address, f"{node.node_id} {node.listener}", message.packet))
+                self._taught.append(Fact("node", address, f"{node.node_id} {node.listener}", self._topics.packet))
             self._nodes[address] = node
-            self._belongs(address, cluster, message.packet)
+            self._belongs(address, cluster)
 
-    def _belongs(self, address: str, cluster: str | None, packet: int) -> None:
+    def _belongs(self, address: str, cluster: str | None) -> None:
         if cluster and self._clusters.tell(address, cluster) and self._asking:
-            self._taught.append(Fact("cluster", address, cluster, packet))
+            self._taught.append(Fact("cluster", address, cluster, self._topics.packet))
 
     def cluster(self, address: str | None) -> str | None:
         """The id of a broker's cluster; where the capture told of one cluster only, that one's."""
@@ -112,13 +109,13 @@ class Names:
             return None
         found = self._topics.known.get(topic_id)
         if self._asking:
-            self._asked[0].ask(topic_id, found, self._packet + 1)
+            self._asked[0].ask(topic_id, found, self._topics.packet + 1)
         return found
 
     def node(self, address: str) -> Node | None:
         found = self._nodes.get(address)
         if self._asking:
-            self._asked[1].ask(address, None if found is None else f"{found.node_id} {found.listener}", self._packet + 1)
+            self._asked[1].ask(address, None if found is None else f"{found.node_id} {found.listener}", self._topics.packet + 1)
         return found
 
 

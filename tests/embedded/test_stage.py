@@ -263,6 +263,15 @@ def test_a_name_counts_from_the_next_packet_on(wire: Wire, tcp: Tcp) -> None:
     assert names.at("AAAAAAAAAAAAAAAAAAAAAQ", 1) == "__cluster_metadata"
 
 
+def test_a_name_that_is_known_late_counts_from_then_on(wire: Wire, tcp: Tcp) -> None:
+    metadata(tcp, orders=ORDERS)
+    *_, told = messages(wire)
+    names = TopicNames(Registry(installed=False))
+    names.reach(20)
+    names.learn(told)
+    assert [names.at(ORDERS, packet) for packet in (told.packet + 1, 20, 21)] == [None, None, "orders"]
+
+
 def test_ids_without_a_name_and_names_without_an_id_are_no_names(wire: Wire, tcp: Tcp) -> None:
     topics = [{"name": None, "topic_id": ORDERS}, {"name": "orders", "topic_id": "A" * 22}]
     exchange(tcp, 3, 12, {"topics": None}, {"topics": topics})

@@ -21,7 +21,7 @@ from kshark.parallel import segments, sorting
 from kshark.pipeline import Engine, Options
 from kshark.tables import Rows
 from tests.analysis.coordinators import Sender
-from tests.analysis.talks import sent
+from tests.analysis.talks import handed, sent
 from tests.conversation import SHARE_SESSION_NOT_FOUND, TOPIC, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
 from tests.packets import ACK, batch, batches
@@ -169,7 +169,15 @@ def test_a_write_of_states_that_nobody_can_read_may_have_been_any_groups() -> No
 
 @pytest.mark.parametrize("holes", [4, 2 * limits.UNNAMED])
 def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: int) -> None:
-    """A broker was heard for minutes before anything told that it is one."""
+    talk = heard_for_minutes(holes)
+    packets = [packet for _, packet in talk.packets()]
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
+    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+def heard_for_minutes(holes: int) -> Conversation:
+    """A broker, before anything told that it is one."""
     talk = Conversation()
     one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
     for _ in range(holes):
@@ -178,10 +186,7 @@ def test_which_end_is_the_client_a_row_tells_alike_however_packets_come(holes: i
         talk.pause(60)
         one.tcp.seq[1] += 10
     one.api_versions("4.2")
-    packets = [packet for _, packet in talk.packets()]
-    whole = as_one([wire(talk)], OPTIONS[1])
-    assert_same(whole, as_one(batches(packets, [1] * len(packets)), OPTIONS[1]))
-    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+    return talk
 
 
 def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
@@ -217,3 +222,33 @@ def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
     rows.names.reach(6)
     assert rows.names.topic(TOPIC) == "r"
     assert [*rows.names.asked] == [Question("topic", TOPIC, "r", 21, 21)]
+
+
+@pytest.mark.parametrize("also_early", [False, True])
+def test_a_name_that_is_told_late_is_not_known_before(monkeypatch: pytest.MonkeyPatch, also_early: bool) -> None:
+    """Metadata of packet 19 stands at packet 24; in between records are handed out, and another connection may tell another name."""
+    monkeypatch.setattr(segments, "_share", by_ports)
+    talk = told_late(also_early=also_early)
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert [event.packet for event in whole.events if isinstance(event, Late)] == [24]
+    assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 16, Random(1)))
+
+
+def told_late(*, also_early: bool) -> Conversation:
+    talk = Conversation()
+    holed, other = talk.connection(host="10.0.0.2"), talk.connection(host="10.0.0.3")
+    member = talk.member("a", connection=talk.connection())
+    asked = holed.ask(3, "Metadata", 12, {"topics": None})
+    holed.tcp.seq[1] += 10
+    asked.answered(None, topics=[{"name": "late", "topic_id": TOPIC}])
+    talk.pause(1)
+    member.share_fetch(0, [0]).answered(responses=handed((0, 1, 5)))
+    if also_early:
+        other.ask(3, "Metadata", 12, {"topics": None}).answered(None, topics=[{"name": "early", "topic_id": TOPIC}])
+    else:
+        other.api_versions("4.2")
+    for _ in range(2):  # what it acknowledges is not waited for
+        holed.tcp._send(0, ACK)
+        talk.pause(1)
+    member.share_fetch(1, [0], acks=[(7, 9, 1)]).answered(acks={0: 121}, responses=handed((0, 10, 12)))
+    return talk

@@ -10,8 +10,11 @@ import pytest
 
 import kshark.cli
 import spark_analysis.cli
+import spark_analysis.suspects
 from kshark.output.manifest import read_manifest
 from tests.output.exporting import exported
+from tests.packets import pcap
+from tests.parallel.test_shares import told_late
 from tests.shared import CAPTURES
 
 pytestmark = pytest.mark.spark
@@ -52,6 +55,31 @@ def test_tables_give_the_findings_that_packets_give(spark: Any, capsys: pytest.C
     capture = str(CAPTURES / f"{name}.pcap")
     assert said(capsys, kshark.cli.main, "export", capture, "-o", str(tmp_path))[0] == 0
     both(capsys, [capture, "-T", "json"], [str(tmp_path), "-T", "json"])
+
+
+def test_tables_tell_the_name_that_the_time_line_told_first(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Of two, that of an earlier packet was known late."""
+    capture = tmp_path / "late.pcap"
+    capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
+    assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
+    assert "topic early" in said(capsys, kshark.cli.main, "check", str(capture))[1]
+    both(capsys, [str(capture)], [str(tmp_path / "tables")])
+
+
+def test_a_member_with_most_of_the_exchanges_is_named(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No number of tasks makes his part of the check faster. Of few exchanges nobody has to know."""
+    capture = tmp_path / "one.pcap"
+    capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
+    assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
+    told = []
+    for many in (spark_analysis.suspects._MANY, 3):
+        monkeypatch.setattr(spark_analysis.suspects, "_MANY", many)
+        spark_analysis.cli.main(["check", str(tmp_path / "tables"), "--master", "local[2]"])
+        told.append(capsys.readouterr().err)
+    who = "member (aAAAAAAAAAAAAAAAAAAAAA of group g)"
+    assert told == ["", f"kshark-spark: one {who} has 3 of 3 exchanges to judge: one task judged them while others had little\n"]
 
 
 def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kshark import limits
 from kshark.analysis.rules import RULES
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.face import analysed, pages
@@ -28,6 +29,7 @@ from tests.analysis.rules.promises.deliveries import offsets_are_handed_out_that
 from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_passed_over
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
+from tests.parallel.test_shares import heard_for_minutes
 from tests.shared import CAPTURES
 from tests.tables import late
 from tests.thinning import events_of
@@ -285,6 +287,16 @@ def test_also_of_a_capture_with_holes(packet: int) -> None:
 
 def test_also_where_it_was_known_late() -> None:
     assert_same_events(late.told().events())
+
+
+def test_also_where_rows_name_the_ends_as_they_seemed_to_be() -> None:
+    """More was odd than waits for a request, which tells that the broker is the other end."""
+    talk = heard_for_minutes(2 * limits.UNNAMED)
+    talk.pause(1)
+    talk.exchanges[-1].connection.api_versions("4.2")
+    happened = events(talk)
+    assert len({row["client"] for row in tables(happened)["weirds"] if row["kind"] == "gap"}) == 2
+    assert_same_events(happened)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,8 @@ class Observer:
 
     def answer(self, request: Message, response: Message) -> None:
         """One answer, for who counts the rest elsewhere."""
-        if self._codes.learn(response)(response.body):
+        body = response.body
+        if (self._codes.tests.get(type(body)) or self._codes.learn(response))(body):
             self._refused(request, response)
 
     def refusals(self, api_key: int, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:

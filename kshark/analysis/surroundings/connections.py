@@ -194,9 +194,14 @@ class Connections:
     # -- ends
 
     def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
-        """Takes an end to the connection it belongs to; the second value says whether it is the first one seen."""
+        """Takes an end to the connection it belongs to; the second value says whether it is the first one seen.
+
+        Before the first request nobody has to know whose it is: what the flow says of its client by then may depend on how many packets
+        came at once, and who has ended asks and answers nothing any more.
+        """
         connection = self.of(event.flow)
-        is_client = None if event.side is None else event.flow.ends[event.side] == event.flow.client
+        is_known = connection.broker is not None
+        is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
         if isinstance(event, HalfClosed) and is_client and connection.client_fin is None:
             connection.client_fin = event.packet
         if isinstance(event, Closed):

@@ -105,6 +105,15 @@ def test_either_end_may_be_the_broker_before_the_first_request_of_a_connection_w
     assert sorted(other.broker.holes["10.0.1.1"]) == each.holes
 
 
+def test_who_ended_before_the_first_request_is_not_asked(known: Connections) -> None:
+    """A broker said all it had to say; that it is one, only a request tells."""
+    each = known.of(Flow(7, Ends(BROKER, "10.0.1.1:50000"), 1, 0))
+    known.ended(half(each.flow, 5, 0))
+    each.flow.client_side = 1
+    known.begin(each)
+    assert (each.end, each.client_fin) == (End(5, 5 * MS, "unknown", 7), None)
+
+
 def test_an_answer_without_its_request_is_a_hole(known: Connections) -> None:
     each = known.of(flow())
     each.last_request = 5
