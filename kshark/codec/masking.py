@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kshark.codec.paths import Names, paths
 from kshark.schema import Layout, Secret
 
 T = TypeVar("T")
+
+_TEXT: Final = (str, bytes)
 
 
 class Mask(NamedTuple):
@@ -69,7 +71,7 @@ def mask(masks: Sequence[Mask], body: Any) -> bool:
                     owners.append(below)
         for owner in owners:
             value = get(owner, name, None)
-            if value and isinstance(value, str | bytes) and (always or get(owner, flag, None) is True or told(get(owner, beside, None))):
+            if value and isinstance(value, _TEXT) and (always or get(owner, flag, None) is True or told(get(owner, beside, None))):
                 put(owner, name, masked(value))
                 found = True
     return found

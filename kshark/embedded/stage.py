@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from kshark import limits
 from kshark.embedded.companions import Companion, companions, ordinary
 from kshark.facts import Asked, Fact
-from kshark.model import Event, Exchange, Late, Message, Weird
+from kshark.model import Event, Exchange, Kind, Late, Message, Weird
 from kshark.names import TopicNames
 from kshark.places import Log, Place
 from kshark.records import RecordsReader
@@ -30,6 +30,23 @@ class _Plan:
     places: tuple[Place, ...]
     records: Place | None
     names: bool
+
+
+class _Plans(dict[Any, _Plan | None]):
+    """The plans of one direction by api key, each made when its first message comes; None: there is nothing to look for."""
+
+    def __init__(self, registry: Registry, names: TopicNames, kind: Kind) -> None:
+        self._registry = registry
+        self._names = names
+        self._kind = kind
+
+    def __missing__(self, key: Any) -> _Plan | None:
+        places = self._registry.places(key, self._kind) if isinstance(key, int) else ()
+        names = self._names.teaches(key, self._kind)
+        in_records = [place for place in places if any(isinstance(holding, Log) for holding in place.holds.values())]
+        plan = _Plan(places, in_records[0] if in_records == list(places) and len(places) == 1 else None, names)
+        self[key] = plan if places or names else None
+        return self[key]
 
 
 class Embedding:
@@ -46,8 +63,8 @@ class Embedding:
         self._secrets = secrets
         self._registry = registry
         self._records = records
-        self._requests: dict[Any, _Plan | None] = {}
-        self._responses: dict[Any, _Plan | None] = {}
+        self._requests = _Plans(self._registry, self.names, "request")
+        self._responses = _Plans(self._registry, self.names, "response")
         #: NAMES_LIMIT, to be reported after this message.
         self._limit: tuple[Weird, Message] | None = None
         #: Whether NAMES_LIMIT was reported.
@@ -58,14 +75,10 @@ class Embedding:
         requests, responses = self._requests, self._responses
         for event in page:
             if isinstance(event, Message):
-                if event.kind == "request":
-                    key = event.api_key
-                    plan = requests[key] if key in requests else self._plan(requests, event)
-                    if plan is not None:
-                        self._message(plan, event, None)
+                if event.kind == "request" and (plan := requests[event.api_key]) is not None:
+                    self._message(plan, event, None)
             elif isinstance(event, Exchange) and (answer := event.response) is not None and (asked := event.request) is not None:
-                key = asked.api_key
-                plan = responses[key] if key in responses else self._plan(responses, answer)
+                plan = responses[asked.api_key]
                 if plan is not None:
                     self._message(plan, answer, asked.body)
             elif isinstance(event, Late):
@@ -86,15 +99,6 @@ class Embedding:
         """What connections here taught that matters for others: ids of topics whose records are opened."""
         own = self._registry.own_topics
         return (fact for fact in self.names.taught("own topic") if fact.value in own)
-
-    def _plan(self, plans: dict[Any, _Plan | None], message: Message) -> _Plan | None:
-        key: Any = message.api_key
-        places = self._registry.places(key, message.kind) if isinstance(key, int) else ()
-        names = self.names.teaches(key, message.kind)
-        in_records = [place for place in places if any(isinstance(holding, Log) for holding in place.holds.values())]
-        plan = _Plan(places, in_records[0] if in_records == list(places) and len(places) == 1 else None, names)
-        plans[key] = plan if places or names else None
-        return plans[key]
 
     def _message(self, plan: _Plan, message: Message, request: Any) -> None:
         body = message.body

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, msgpack
 
+from kshark import limits
 from kshark.api_keys import FETCH, PRODUCE
+from kshark.model import Message
 
 #: Who offers no lower Fetch is 4.0 or later, and takes Produce from version 3 on, though it offers 0 for old clients' sake (KAFKA-18659).
 _FETCH_OF_4_0: Final = 4
@@ -15,19 +17,26 @@ _PRODUCE_OF_4_0: Final = 3
 
 
 class Offers:
-    """What the answers of one capture offer: most are the same one, which the decoder reads once (kshark.schema.Api.repeated)."""
+    """What the answers of one capture offer: most are one of few, which the decoder reads once (kshark.schema.Api.repeated)."""
 
     def __init__(self) -> None:
-        self._last: tuple[Any, bytes] = None, b""
+        #: By the number of its body, which is kept, so that no other gets it.
+        self._known: dict[int, tuple[Any, bytes]] = {}
 
     def __reduce__(self) -> tuple[type[Offers], tuple[()]]:
         return Offers, ()  # what is remembered spares work, and is no state
 
-    def of(self, body: Any) -> bytes:
-        """offer_of."""
-        if self._last[0] is not body:
-            self._last = body, offer_of(body)
-        return self._last[1]
+    def of(self, answer: Message) -> bytes:
+        """offer_of its body."""
+        body = answer.body
+        known = self._known.get(id(body))
+        if known is None:
+            known = body, offer_of(body)
+            if answer.size <= limits.REPEATED_BYTES:
+                if len(self._known) >= limits.REPEATED_ANSWERS:
+                    self._known.clear()
+                self._known[id(body)] = known
+        return known[1]
 
 
 def offer_of(body: Any) -> bytes:

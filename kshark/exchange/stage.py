@@ -258,10 +258,11 @@ class ExchangeStage:
         )  # fmt: skip
         owner = request.owner
         if owner is not None:
-            if decoder.names_owner or None in owner:
+            group_id, member_id = owner
+            if decoder.names_owner or group_id is None or member_id is None:
                 belongs(message, owner)
             else:
-                message.group_id, message.member_id = owner
+                message.group_id, message.member_id = group_id, member_id
         self._page.append(message)
         if overtaken is not None:
             _mark(message, "RESPONSE_OUT_OF_ORDER", _named(overtaken))
@@ -377,4 +378,4 @@ def _learn(decoder: Decoder, connection: Connection, answer: Message, offers: Of
     if error == decoder.fell_back:
         _mark(answer, "APIVERSIONS_FALLBACK", f"version {decoder.version} was asked for")
     elif error == 0 and answer.weird is UNSET:
-        connection.offered = offers.of(answer.body)
+        connection.offered = offers.of(answer)

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 _ENCODER = msgspec.json.Encoder()
+_DEL: Final = 0x7F
 #: What may have to be escaped: all but ASCII, and DEL.
 _FOREIGN: Final = re.compile("[^\0-~]")
 
@@ -29,7 +31,7 @@ def pretty(value: Any) -> bytes:
 
 def escaped(encoded: bytes) -> bytes:
     """JSON with nothing in it that is not to be seen."""
-    if encoded.isascii() and b"\x7f" not in encoded:
+    if np.frombuffer(encoded, np.uint8).max(initial=0) < _DEL:
         return encoded
     text = encoded.decode()
     return encoded if text.replace("\n", "").isprintable() else _FOREIGN.sub(_shown, text).encode()

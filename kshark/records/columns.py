@@ -55,8 +55,8 @@ class Columns:
         appended = np.array([batch.timestamp_type == "log_append" for batch in batches])
         when = np.where(appended, _column(batch.max_timestamp for batch in batches), _column(batch.base_timestamp for batch in batches))
 
-        budgets = _Budgets(spans, counts)
-        if not budgets.afford():
+        budgets = _Budgets(spans)
+        if not budgets.afford(counts):
             return list(spans)
         records: list[AnyRecord] = []
         deltas = np.empty_like(ends)
@@ -64,7 +64,7 @@ class Columns:
             step = slice(low, low + STEP)
             of = owner[step]
             rows = Rows(data, begins[step], ends[step])
-            if rows.headers and not budgets.afford(of, rows.headers.count):
+            if rows.headers and not budgets.afford(np.bincount(of, rows.headers.count, len(spans)).astype(np.int64)):
                 return list(spans)
             # A record that does not fit gets an offset delta that no batch allows.
             deltas[step] = np.where(rows.fit, rows.offset_delta, -1)
@@ -106,33 +106,26 @@ def _column(values: Iterable[int]) -> Int64s:
 class _Budgets:
     """What spans ask of the budgets of their messages: their records first, then headers as they are found."""
 
-    def __init__(self, spans: Sequence[Span], counts: Int64s) -> None:
+    def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
-        self._asked = counts.copy()
-        self._left = self._least_left()
+        budgets = [span.budget for span in spans]
+        number = _column(map(id, budgets))
+        #: The first span of each message: they come message by message.
+        self._first = np.concatenate(([0], np.flatnonzero(number[1:] != number[:-1]) + 1))
+        self._budgets = [budgets[at] for at in self._first.tolist()]
+        self._left = _column(budget.records for budget in self._budgets)
+        self._asked = np.zeros(len(spans), np.int64)
 
-    def afford(self, of: Int64s | None = None, more: Int64s | None = None) -> bool:
-        """Whether every budget has what is asked, with so much more for each span in `of`."""
-        if of is not None and more is not None:
-            self._asked += np.bincount(of, more, minlength=len(self._asked)).astype(np.int64)
-            self._left -= int(more.sum())
-            if self._left <= 0:  # if it were all one budget's
-                self._left = self._least_left()
-        return self._left > 0
-
-    def _least_left(self) -> int:
-        """What the budget that is left with least has beyond what is asked."""
-        left: dict[int, int] = {}
-        for span, count in zip(self._spans, self._asked.tolist(), strict=True):
-            budget = span.budget
-            number = id(budget)
-            left[number] = left.get(number, budget.records) - count
-        return min(left.values())
+    def afford(self, more: Int64s) -> bool:
+        """Whether every budget has more than is asked, with so much more for each span."""
+        self._asked += more
+        return bool((np.add.reduceat(self._asked, self._first) < self._left).all())
 
     def spend(self, good: Bools) -> list[Span]:
         """Takes what the good spans ask; returns the others."""
-        for span, count in zip(self._spans, np.where(good, self._asked, 0).tolist(), strict=True):
-            span.budget.records -= count
+        spent = np.add.reduceat(np.where(good, self._asked, 0), self._first)
+        for budget, count in zip(self._budgets, spent.tolist(), strict=True):
+            budget.records -= count
         return [self._spans[at] for at in np.flatnonzero(~good).tolist()]
 
 
