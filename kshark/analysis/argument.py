@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dissectors.enums import ErrorCode
 from kshark.analysis.sessions.steps import Call, Partition
@@ -37,8 +39,7 @@ class StillOpen(NamedTuple):
         return self.connection.is_used_after(self.packet)
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What has to be certain.
 
     The exchanges themselves always have to: every byte of them, and of their connections between the first and the last of them.
@@ -75,8 +76,7 @@ class Place(NamedTuple):
     time_ns: int
 
 
-@dataclass(slots=True, frozen=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about last).
 
     `text` of what is rarely told may be a function: it is put into words only where somebody reads it, `said`.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs, Place
 from kshark.analysis.rules.rule import Rule
@@ -14,8 +16,7 @@ from kshark.anomaly import Blame
 from kshark.model import Closed
 
 
-@dataclass(slots=True, eq=False)
-class Oddity:
+class Oddity(Struct, eq=False):
     """Something whose code `rule` names.
 
     `sender`: whose bytes they are. `call`: the exchange up to the message that is odd, or a Sighting. `detail`: what exactly was seen.

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from kshark import limits
 from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.coordinator.stored_batches import StoredBatches
@@ -17,8 +19,7 @@ from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STA
 NO_EPOCH: Final = -1
 
 
-@dataclass(slots=True, eq=False)
-class Sender:
+class Sender(Struct, eq=False):
     """What came of a share partition on one connection: the last Read with an answer, the last Initialize and Write that were accepted."""
 
     read: StateStep | None = None

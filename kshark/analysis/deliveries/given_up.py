@@ -17,7 +17,8 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
     outside the capture fetch from, offsets would be missing here.
     """
     found, waiting = [], []
-    for piece in sorted({piece for one in partition.worn.ranges for piece in partition.over(*one, since_ns, since_ns)}, key=itemgetter(0)):
+    pieces = [piece for one in partition.worn.ranges for piece in partition.over(*one, since_ns, since_ns)]
+    for piece in pieces if len(pieces) == 1 else sorted(set(pieces), key=itemgetter(0)):
         archived = [one for one in piece.value if _is_given_up(one, partition.highest)]
         if not archived or any(one.stage is ACQUIRED for one in piece.value):
             continue
@@ -34,8 +35,9 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
 
 def _is_given_up(record: Record, most: int) -> bool:
     """Whether it was given back after as many deliveries as any, and archived."""
-    many = record.count is not None and record.count >= max(most, LEAST_LIMIT)
-    return many and record.stage is ARCHIVED and record.how in GIVEN_BACK and record.hold is not None
+    if record.stage is not ARCHIVED or record.hold is None or record.how not in GIVEN_BACK:
+        return False
+    return record.count is not None and record.count >= max(most, LEAST_LIMIT)
 
 
 def _free_since_ns(record: Record) -> int:

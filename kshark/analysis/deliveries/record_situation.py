@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -99,8 +98,7 @@ class Acknowledging(Struct, eq=False):
         return [(one.first, one.last) for one in left]
 
 
-@dataclass(slots=True, eq=False)
-class Persisted:
+class Persisted(Struct, eq=False):
     """Acknowledgements with their answer, and what their leader has stored of them."""
 
     step: Step
@@ -121,8 +119,7 @@ class Handed(NamedTuple):
     lacks: Lacks | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Acquiring:
+class Acquiring(Struct, eq=False):
     """What an answer hands out of one partition; `session` is its member's.
 
     `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that nobody gets any more, as
@@ -139,8 +136,7 @@ class Acquiring:
     locked_before: Locked | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Misdirected:
+class Misdirected(Struct, eq=False):
     """An answer that names another leader of a partition, as those before it did (`hint`)."""
 
     step: Step
@@ -149,8 +145,7 @@ class Misdirected:
     hint: Hint
 
 
-@dataclass(slots=True, eq=False)
-class Unserved:
+class Unserved(Struct, eq=False):
     """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture shows."""
 
     step: Step
@@ -159,8 +154,7 @@ class Unserved:
     known: bool
 
 
-@dataclass(slots=True, eq=False)
-class Starving:
+class Starving(Struct, eq=False):
     """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not done with."""
 
     step: Step

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kshark.analysis.coordinator.state_steps import StateBatch
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import Ranged
-from kshark.analysis.machines.in_flight import ACQUIRED, STORED, Stage
+from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, AVAILABLE, STORED, Stage
 from kshark.analysis.sessions.steps import Batch, Step
 
 #: A timer that is due may come so much later.
@@ -83,6 +83,20 @@ class Record(Struct, eq=False):
     def may_run_out(self, by_ns: int) -> bool:
         """Whether somebody has them acquired with a lock that may be out by that time."""
         return self.stage is ACQUIRED and self.hold is not None and by_ns >= self.hold.early_ns
+
+    def given_back(self, how: str, by: Step | None, most: int, *, uncounted: bool | None = False) -> list[Record]:
+        """What a record becomes that was released, or whose lock ran out: available again, or archived after as many deliveries as `most`.
+
+        `uncounted`: the delivery counts as none, and the record is never archived; None: it may.
+        """
+        count, hold, back = self.count, self.hold, list[Record]()
+        if uncounted is not False:
+            back.append(Record(AVAILABLE, None if count is None else count - 1, hold, by, how))
+        if not uncounted:
+            back.append(Record(AVAILABLE, count, hold, by, how))
+            if count is None or count >= most:
+                back.append(Record(ARCHIVED, count, hold, by, how))
+        return back
 
     def is_held_by(self, member_id: str | None) -> bool:
         """Whether that member has them acquired."""

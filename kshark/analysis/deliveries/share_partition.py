@@ -22,7 +22,7 @@ from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
-from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
+from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
 from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
@@ -30,6 +30,8 @@ from kshark.analysis.surroundings.brokers import Broker
 #: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
+#: Acknowledgements behind which records are done with.
+_ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
 _stage: Final = attrgetter("stage")
@@ -132,26 +134,12 @@ class SharePartition:
                 continue
             if one.hold is None or since_ns <= one.hold.late_ns:
                 told.append(one)
-            told += self._given_back(one, "lock_timeout", None)
+            told += one.given_back("lock_timeout", None, self.highest)
         return piece._replace(value=tuple(told))
 
     def _lives_on(self, record: Record) -> bool:
         """Whether a record that may have been archived was not, as others were delivered more often."""
         return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < self.highest
-
-    def _given_back(self, record: Record, how: str, by: Step | None, *, uncounted: bool | None = False) -> list[Record]:
-        """A record that was released, or whose lock ran out, is available again, or archived where it has been delivered often enough.
-
-        `uncounted`: the delivery counts as none, and the record is never archived; None: it may.
-        """
-        back = []
-        if uncounted is not False:
-            back.append(Record(AVAILABLE, None if record.count is None else record.count - 1, record.hold, by, how))
-        if not uncounted:
-            back.append(Record(AVAILABLE, record.count, record.hold, by, how))
-            if record.count is None or record.count >= self.highest:
-                back.append(Record(ARCHIVED, record.count, record.hold, by, how))
-        return back
 
     # -- what happens
 
@@ -227,6 +215,12 @@ class SharePartition:
 
     def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
         """What these records may be in behind an acknowledgement."""
+        if certain and len(may) == 1 and kind in _ENDS:
+            (one,) = may
+            hold = one.hold
+            if one.stage is ACQUIRED and hold is not None and hold.is_of(step):  # the usual
+                hold.left -= last - first + 1
+                return (Record(AFTER[kind], one.count, hold, step, EVENT[kind]),)
         becomes: list[Record] = []
         for one in may:
             hold = one.hold
@@ -235,7 +229,7 @@ class SharePartition:
                     self.shaken = step.end  # they were its own before they were handed to it: packets are out of order
                 continue
             if kind == RELEASE:
-                becomes += self._given_back(one, EVENT[RELEASE], step)
+                becomes += one.given_back(EVENT[RELEASE], step, self.highest)
             else:
                 lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
                 becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
@@ -264,7 +258,7 @@ class SharePartition:
             mine = [record for record in one.value if record.is_held_by(member_id)]
             if not mine:
                 continue
-            back = [after for record in mine for after in self._given_back(record, "session_released", by, uncounted=uncounted)]
+            back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=uncounted)]
             left = [record for record in one.value if record not in mine] if certain else one.value
             self.records.put(one.first, one.last, (*left, *back))
             self.worn.give_back(one.first, one.last, back)
@@ -369,7 +363,7 @@ class SharePartition:
                 held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
                     continue
-                back = [after for record in held for after in self._given_back(record, "lock_timeout", None)]
+                back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
                 self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
                 self.worn.give_back(one.first, one.last, back)
                 self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)

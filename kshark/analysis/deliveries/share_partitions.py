@@ -297,13 +297,15 @@ class Deliveries:
         said: list[Verdict],
     ) -> None:
         """What the rules say of an acquisition of which something is odd, or which may show that records are given up."""
-        stranded = self._stranded.of(step.group_id, partition.leader)
         lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
+        if lost:
+            signs |= GIVEN_UP.sign
+        if not signs and self._rules.covering is None:
+            return
+        stranded = self._stranded.of(step.group_id, partition.leader)
         locked = self._locked_otherwise(partition, answer.lock_ns) if signs & RELOCKED.sign else None
         now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
         self._rules.cover(now, accepted=True)
-        if lost:
-            signs |= GIVEN_UP.sign
         if signs:
             self._rules.judge(now, said, signs)
 

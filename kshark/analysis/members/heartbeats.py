@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -48,8 +47,7 @@ _NAMES: Final[dict[int, str]] = {code.value: code.name for code in ErrorCode}
 _FENCED_AS: Final = re.compile(r"has a (greater|smaller) member epoch \(-?\d+\) than the one known")
 
 
-@dataclass(slots=True, eq=False)
-class Beat(Call):
+class Beat(Call, eq=False):
     """A heartbeat.
 
     `topics`: those that the member subscribes to, None where it leaves them as they were. `given`: the member epoch that the answer gives;
@@ -63,12 +61,14 @@ class Beat(Call):
     interval_ns: int = 0
     assigned: frozenset[Partition] | None = None
     message: str = ""
-    kind: Kind = field(init=False)
-    reply: HeartbeatReply = field(init=False)
+    kind: Kind = SUBSEQUENT
+    reply: HeartbeatReply = UNANSWERED
     #: It came later than twice the interval behind the last one that was accepted.
     late: bool = False
 
     def __post_init__(self) -> None:
+        if self.end:
+            return
         Call.__post_init__(self)
         self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         error = None if self.answer is None else self.answer.error

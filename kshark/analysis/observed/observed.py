@@ -178,22 +178,20 @@ class Observer:
                 continue  # half of all events: tested early, so that no further test is needed
             if type(event) is Exchange:
                 exchanges += 1
-                request, response = event.request, event.response
+                request = event.request
                 if request is None:
                     observed.orphans += 1
                     continue
-                if request.api_key in apis:
+                api_key, response = request.api_key, event.response
+                if api_key in apis:
                     judged += 1
-                if request.api_key in tries:
-                    tries[request.api_key](request, response, observed.tried)
+                if tries and api_key in tries:
+                    tries[api_key](request, response, observed.tried)
                 if response is None:
                     observed.one_way += event.outcome == "one_way"
                     observed.unanswered += event.outcome != "one_way"
-                else:
-                    body = response.body
-                    test = tests.get(type(body)) or self._codes.learn(response)
-                    if test(body):
-                        self._refused(request, response)
+                elif (tests.get(type(response.body)) or self._codes.learn(response))(response.body):
+                    self._refused(request, response)
             elif isinstance(event, Closed):
                 observed.connection(event.flow)
             elif isinstance(event, Gap):

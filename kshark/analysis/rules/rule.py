@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from kshark.analysis.argument import Argument
 from kshark.analysis.machines import Machine
 from kshark.analysis.members.heartbeats import HeartbeatReply
@@ -40,8 +42,7 @@ EXPLAINS: Final[tuple[Verdict, ...]] = ("violation",)
 PROVED: Final = EXPLAINS
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A function that looks at a machine's step and says what is wrong, or nothing.
 
     `kinds`, `replies`: the steps of a session, or heartbeats, that it is about; it is called where `trigger` holds.

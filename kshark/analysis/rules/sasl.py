@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kshark.analysis.argument import CONNECTION, Argument
 from kshark.analysis.oddity import Oddity

@@ -4,9 +4,10 @@ and 119.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
+
+from msgspec.structs import replace
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.coordinator.state_steps import INVALID, StateBatch, StateStep

@@ -97,11 +97,25 @@ class ShareSessionRunner:
         """The answer to a request, or that none will come."""
         if not step.settled and step.connection not in self.echoes:
             step.settle(answer)
-            if len(self._queue) > 1:
+            queue = self._queue
+            if len(queue) > 1:
                 if (other := passed_on(step, self._steps())) is not None:
                     return [*self._echo(step, other), *self.settle()]
                 self._overtake(step)
+            elif queue and queue[0] is step and not self._pending and self._goes_on(step, ()):
+                queue.clear()  # the usual: nothing else waits
+                return ()
         return self.settle()
+
+    def _goes_on(self, step: Step, later: Sequence[Step]) -> bool:
+        """Whether the step takes the fast path; then it is the past."""
+        session = self.state
+        if self._exact or not is_plain(session, step, later) or self._book.is_triggered(session, step) or not self.listing.count(step):
+            return False
+        if self._covering is not None:
+            self._covering.plain(session, step)
+        advance(session, step)
+        return True
 
     def _echo(self, step: Step, other: Step) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
@@ -149,12 +163,7 @@ class ShareSessionRunner:
                         break
                 del queue[0]
                 later = [item for item in self._steps() if item.packet < head.end] if queue else ()
-                plain = not self._exact and is_plain(self.state, head, later) and not self._book.is_triggered(self.state, head)
-                if plain and self.listing.count(head):
-                    if self._covering is not None:
-                        self._covering.plain(self.state, head)
-                    advance(self.state, head)
-                else:
+                if not self._goes_on(head, later):
                     self._take(head, later, said)
             else:
                 del queue[0]

@@ -103,8 +103,7 @@ class Branch(Struct, eq=False):
     early: tuple[tuple[Step, State], ...] = ()
 
 
-@dataclass(slots=True, eq=False)
-class Trace:
+class Trace(Struct, eq=False):
     """What a session did on one connection: its first and last request, and the unbroken run of openings at the end."""
 
     first: Step

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -171,11 +170,11 @@ class Answer(Struct, eq=False, gc=False):
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """A request, with its answer once it is seen; `settled` when none will come any more.
 
-    `end` and `end_ns`: the last packet of the exchange, and its time.
+    `end` and `end_ns`: the last packet of the exchange, and its time. What follows from the rest is found out when a call is made, and not
+    again where it is read back.
     """
 
     connection: Connection
@@ -192,12 +191,14 @@ class Call:
     doubt: str | None = None
     answer: Answer | None = None
     settled: bool = False
-    end: int = field(init=False)
-    end_ns: int = field(init=False)
+    end: int = 0
+    end_ns: int = 0
     #: Why the request, or else its answer, cannot be relied on; that one is cut, and lacks fields, before all else.
-    any_doubt: str | None = field(init=False)
+    any_doubt: str | None = None
 
     def __post_init__(self) -> None:
+        if self.end:
+            return
         last = self.answer or self
         self.end, self.end_ns = last.packet, last.time_ns
         answered = None if self.answer is None else self.answer.doubt
@@ -221,11 +222,10 @@ class Call:
         return "" if self.connection is other.connection else f" on {self.connection.client}"
 
 
-@dataclass(slots=True, eq=False)
-class Sighting(Call):
+class Sighting(Call, eq=False, kw_only=True):
     """Bytes of a connection that are no exchange, or an answer to nothing: `api` says what they are, `seen` where."""
 
-    seen: Witness = field(kw_only=True)
+    seen: Witness
 
     @property
     def witness(self) -> Witness:
@@ -236,8 +236,7 @@ class Sighting(Call):
         return self.api
 
 
-@dataclass(slots=True, eq=False)
-class Step(Call):
+class Step(Call, eq=False):
     """A ShareFetch or ShareAcknowledge."""
 
     listed: Sequence[Listed] = ()
@@ -248,15 +247,17 @@ class Step(Call):
     most_records: int | None = None
     wants_no_batch: bool = False
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
-    arrival: int = field(init=False)
-    kind: Kind = field(init=False)
-    reply: Reply = field(init=False)
-    is_fetch: bool = field(init=False)
+    arrival: int = 0
+    kind: Kind = SUBSEQUENT
+    reply: Reply = UNANSWERED
+    is_fetch: bool = False
 
     def __post_init__(self) -> None:
+        if self.end:
+            return
         self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
-        self.arrival, self.reply, self.any_doubt = self.packet, UNANSWERED, self.doubt
+        self.arrival, self.any_doubt = self.packet, self.doubt
         self.end, self.end_ns = self.packet, self.time_ns
         if self.answer is not None:
             self.settle(self.answer)

@@ -6,10 +6,11 @@ sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epoch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 
 class Release(Enum):
@@ -20,8 +21,7 @@ class Release(Enum):
     V4_2 = "4.2 or later"
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(Struct, frozen=True):
     """What a broker of one release does with share sessions and stored state.
 
     `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`: also when an

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from kshark.analysis.sessions.steps import LAST_EPOCH, Answer, Batch, Call, Kind, Listed, Reply, has_uuid, next_epoch, reply_of
@@ -87,6 +89,13 @@ def test_an_answer_ends_the_exchange() -> None:
     assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (False, 10, 10_000_000, 10, Reply.UNANSWERED)
     asked.settle(Answer(15, 15_000_000, 123, None))
     assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (True, 15, 15_000_000, 10, Reply.INVALID_EPOCH)
+
+
+def test_what_became_of_a_step_stays_so_when_it_is_read_back() -> None:
+    asked = step(3, 10, answered=14)
+    asked.arrival, asked.any_doubt = 12, "race"
+    again = pickle.loads(pickle.dumps(asked))
+    assert (again.arrival, again.any_doubt, again.end, again.reply) == (12, "race", 14, Reply.ACCEPTED)
 
 
 def test_none_may_come() -> None:
