@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: as many as it says, in `make test-quick` two of ten."""
+"""How many examples a property is tried with: as many as it says, in `make test-quick` one of ten."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 #: hypothesis' own number of examples, of which others are shares.
 WHOLE = settings().max_examples
 
-settings.register_profile("quick", max_examples=2 * WHOLE // 10)
+settings.register_profile("quick", max_examples=WHOLE // 10)
 
 
 def as_many(examples: int) -> int:

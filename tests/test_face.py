@@ -17,7 +17,7 @@ def is_plain(value: object) -> bool:
     return all(map(is_plain, value)) if type(value) in (list, tuple) else type(value) in (str, int, float, bool, bytes, type(None))
 
 
-@pytest.mark.sweep(quick=10)
+@pytest.mark.sweep(quick=5)
 @pytest.mark.parametrize("capture", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_every_message_has_a_body_of_plain_values_or_none(capture: Path) -> None:
     bodies = [message.body for message in kshark.read(capture, records=False)]

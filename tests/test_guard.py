@@ -66,7 +66,7 @@ ALLOWED: Final = {
 }
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(("traffic", "way"), ALLOWED, ids=[" as ".join(key) for key in ALLOWED])
 def test_a_message_costs_no_more_than_it_is_allowed(traffic: str, way: str) -> None:
     found = a_message(traffic, way)

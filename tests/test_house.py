@@ -73,8 +73,17 @@ MODULES = {module_of(path) for path in SOURCES}
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
+def statements_of(path: Path) -> tuple[tuple[ast.AST, bool], ...]:
+    """Every statement of a file, and whether only type checkers see it."""
+    return tuple(_statements(ast.parse(path.read_text(), str(path))))
+
+
+def _statements(block: ast.AST, for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for node in getattr(block, part, ()):
+            yield node, for_types
+            is_guard = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            yield from _statements(node, for_types or is_guard)
 
 
 @cache
@@ -84,19 +93,8 @@ def imports_of(path: Path, *, for_types: bool = False) -> tuple[tuple[int, str],
 
 
 def _imports(path: Path, for_types: bool) -> Iterator[tuple[int, str]]:
-    tree = tree_of(path)
-    typing_only = (
-        set()
-        if for_types
-        else {
-            id(node)
-            for block in ast.walk(tree)
-            if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
-            for node in ast.walk(block)
-        }
-    )
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
+    for node, unseen in statements_of(path):
+        if unseen and not for_types:
             continue
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -106,6 +104,7 @@ def _imports(path: Path, for_types: bool) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+@cache
 def floor_of(module: str) -> int | None:
     rooms = [(room, index) for index, row in enumerate(FLOORS) for room in row if module == room or module.startswith(room + ".")]
     return max(rooms, key=lambda pair: len(pair[0]))[1] if rooms else None
@@ -189,7 +188,7 @@ def test_files_and_functions_are_small() -> None:
         lines = path.read_text().count("\n")
         if lines > FILE_LINES and name not in EXCEPTIONS:
             wrong.append(f"{name}: {lines} lines")
-        for node in ast.walk(tree_of(path)):
+        for node, _ in statements_of(path):
             if isinstance(node, ast.FunctionDef) and node.end_lineno and f"{name}:{node.name}" not in EXCEPTIONS:
                 length = node.end_lineno - node.lineno + 1
                 if length > FUNCTION_LINES:
@@ -207,7 +206,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = "import sys, kshark.cli\ntry:\n    kshark.cli.main(['--help'])\nexcept SystemExit:\n    pass\nprint(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "dissectors"} == set()
+    assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "re2", "dissectors"} == set()
 
 
 def test_export_does_without_pandas(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def judged(asked: bytes, answer: bytes) -> None:
     assert {finding.verdict for finding in found} <= {"violation", "unknown", "note"}
 
 
-@pytest.mark.sweep(quick=4)
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("version", [None, UNKNOWN])
 @pytest.mark.parametrize("key", sorted(requests()))
 def test_messages_that_end_anywhere(key: tuple[int, int], version: int | None) -> None:

@@ -42,9 +42,9 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(folder: Path) -> Path:
-    """The product, in that folder."""
+    """The product, in that folder, with what is compiled of it."""
     for package in ("kshark", "dissectors", "spark_analysis"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, folder / package)
     return folder
 
 

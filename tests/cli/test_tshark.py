@@ -46,7 +46,7 @@ def test_the_same_messages_at_the_same_packets(kshark: Run, name: str, ports: tu
     assert ours(kshark, path, FIELDS) == tshark(path, ports, FIELDS)
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
     "text",
     [

@@ -55,7 +55,7 @@ def test_none_hangs(evil: str) -> None:
         ("a{1001}", "invalid repetition size: {1001}"),
         ("(a{1000}){1000}", "invalid repetition size: {1000}"),
         ("a{1000}{1000}", "bad repetition operator: {1000}{1000}"),
-        (r"\pL{1000}" * 1000, "pattern too large - compile failed"),
+        (r"\pL{1000}" * 20, "pattern too large - compile failed"),
     ],
 )
 def test_what_is_none_is_refused(pattern: str, wrong: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def assert_both_say_the_same(capture: Path) -> None:
     assert result.equal + result.only_logged.total() == result.logged
 
 
-@pytest.mark.sweep(quick=5)
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("capture", BUNDLED, ids=lambda path: path.stem)
 def test_every_logged_exchange_is_read_as_the_broker_logged_it(capture: Path) -> None:
     assert_both_say_the_same(capture)

@@ -59,7 +59,7 @@ def opened(value: Any) -> Iterator[dict[str, Any]]:
             yield from opened(inner)
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @EACH
 def test_whatever_bytes_hold_is_read_to_their_end(capture: str) -> None:
     found = [one for message in told(capture).messages for one in opened(plain(message.body))]
@@ -68,7 +68,7 @@ def test_whatever_bytes_hold_is_read_to_their_end(capture: str) -> None:
     assert odd <= {"RESYNC"}
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @EACH
 def test_forwarded_requests_are_what_the_controller_logged(capture: str) -> None:
     logged = defaultdict(list)
@@ -97,7 +97,7 @@ def test_forwarded_requests_are_what_the_controller_logged(capture: str) -> None
     assert logged.keys() <= seen
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @EACH
 def test_topics_have_the_names_that_the_brokers_gave_them(capture: str) -> None:
     names = told(capture).names

@@ -80,7 +80,7 @@ def assert_the_same(capture: Path) -> None:
     assert sum(side.packets for flow in flows for side in flow.sides) == sum(count["packets"] for count in counts.values())
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
     "name", ["share-loss.pcap", "tcp-hostile.pcap", "share-restart.pcap", "tcp-var-missed.pcap", "two-interfaces.pcapng"]
 )

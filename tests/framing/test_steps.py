@@ -93,11 +93,11 @@ def test_bytes_between_gaps_are_searched_once(looks: list[int]) -> None:
     tcp = Tcp(wire).open()
     tcp.client(metadata(1))
     tcp.broker(answer(1))
-    for at in range(0, len(NOISE), 2):
+    for byte in NOISE[:1000]:
         tcp.seq[0] += 1
-        tcp.client(NOISE[at : at + 1])
+        tcp.client(bytes([byte]))
     assert len(messages(wire.packets)) == 2
-    assert len(looks) < len(NOISE) / 2 + 50
+    assert len(looks) < 1000 + 50
 
 
 def test_an_answer_does_not_ask_for_its_request_again(looks: list[int]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.golden.writer import CAPTURES_TOLD, differences
 
 
-@pytest.mark.sweep(quick=10)
+@pytest.mark.sweep(quick=6)
 @pytest.mark.parametrize("capture", CAPTURES_TOLD, ids=lambda path: path.name)
 def test_each_capture_reads_as_it_did(capture: Path) -> None:
     assert differences(capture) == []

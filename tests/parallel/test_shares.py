@@ -62,7 +62,7 @@ def assert_same(one: Told, other: Told) -> None:
     assert other.observed == one.observed
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", sample_of(BUNDLED, 10, seed=6), ids=lambda path: path.name)
 def test_what_is_shared_out_comes_to_the_same(capture: Path) -> None:
     random = Random(capture.name)
@@ -76,7 +76,7 @@ def test_what_is_shared_out_comes_to_the_same(capture: Path) -> None:
 DAMAGED = ("share-restart", "share-loss", "adv-epochs", "tcp-hostile", "seed-messy", "security-sasl")
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("seed", [*range(9), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(9, 36))])
 def test_losses_copies_and_disorder_change_nothing_about_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_share", by_ports)

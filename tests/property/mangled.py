@@ -141,7 +141,7 @@ def _flags_wrong(packet: Packet, random: Random) -> Packet:
 
 
 def _time_wrong(packet: Packet, random: Random) -> Packet:
-    return replace(packet, time_ns=max(0, packet.time_ns + random.choice((-1, 1)) * random.choice((SECOND // 1000, SECOND, 90 * SECOND))))
+    return packet.at(max(0, packet.time_ns + random.choice((-1, 1)) * random.choice((SECOND // 1000, SECOND, 90 * SECOND))))
 
 
 def _link_type_wrong(packet: Packet, random: Random) -> Packet:
@@ -181,7 +181,7 @@ def displaced(packets: list[Packet], random: Random) -> list[Packet]:
     out = list(packets)
     for at in picked(packets, random):
         out.insert(min(at + random.choice((1, 1, 2, 5, 30, 80, 200)), len(out)), out.pop(at))
-    return [replace(packet, time_ns=place.time_ns) for packet, place in zip(out, packets, strict=True)]
+    return [packet.at(place.time_ns) for packet, place in zip(out, packets, strict=True)]
 
 
 def intruding(packets: list[Packet], random: Random) -> list[Packet]:
@@ -266,7 +266,7 @@ def stamped_late(packets: list[Packet], random: Random) -> list[Packet]:
         ends = _ends(packet)
         return 0 if ends is None else by.setdefault(ends[0], random.randrange(most_ns))
 
-    return sorted((replace(packet, time_ns=packet.time_ns + late(packet)) for packet in packets), key=lambda packet: packet.time_ns)
+    return sorted((packet.at(packet.time_ns + late(packet)) for packet in packets), key=lambda packet: packet.time_ns)
 
 
 def begun_before(packets: list[Packet], random: Random) -> list[Packet]:

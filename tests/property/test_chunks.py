@@ -69,7 +69,7 @@ def sizes_of(random: Random, largest: int) -> Iterator[int]:
         yield random.randint(1, largest)
 
 
-@pytest.mark.sweep(quick=4)
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("capture", sample_of(SMALL, 8, seed=4), ids=lambda path: path.stem)
 def test_batches_may_be_cut_anywhere(capture: Path) -> None:
     whole = Whole.load(capture)
@@ -130,7 +130,7 @@ LOW = {
 }
 
 
-@pytest.mark.sweep(quick=4)
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("seed", [188, *range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400) if seed != 188)])
 def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing that was said changes afterwards, which `told` sees to."""

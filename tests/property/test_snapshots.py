@@ -82,7 +82,7 @@ def told(items: Iterable[PacketBatch], options: Options, random: Random | None =
     return run.told
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("capture", sample_of(ALL, 10, seed=2), ids=lambda path: path.stem)
 def test_nobody_can_tell_where_the_state_was_put_away(capture: Path) -> None:
     random = Random(zlib.crc32(capture.name.encode()))

@@ -82,7 +82,7 @@ def of_records(weird: set[str]) -> set[str]:
     return {code for code in weird if CATALOGUE[code].group == "records"}
 
 
-@pytest.mark.sweep(quick=2)
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", ["small-none", "small-snappy", "small-zstd", "txn", "mid"])
 def test_what_librdkafka_consumed(name):
     if name == "mid":

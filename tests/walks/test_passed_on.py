@@ -40,7 +40,7 @@ def of_both_sides(packets: list[Packet], passing: Passing) -> list[Finding]:
 OPENED_TWICE = ("SESSION_REOPEN", "SESSION_FLAPPING")
 
 
-@pytest.mark.sweep(quick=6)
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("passing", [*WAYS.values(), *CLOCKS.values()], ids=[*WAYS, *CLOCKS])
 @pytest.mark.parametrize("name", CORRECT)
 def test_who_is_right_is_right_on_both_sides(name: str, passing: Passing) -> None:

@@ -29,7 +29,7 @@ def line(finding: Finding) -> str:
     return f"{finding.code} at packet {finding.packet}"
 
 
-@pytest.mark.sweep(quick=4)
+@pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("variant", sorted(THINNED.glob("*.pcap")), ids=lambda path: path.stem)
 def test_recorded_variants_add_nothing(variant: Path) -> None:
     assert list(map(line, recorded(variant))) == []

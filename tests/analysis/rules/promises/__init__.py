@@ -6,6 +6,7 @@ said.txt holds what is said of each in full; `python -m tests.golden` writes it 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -41,7 +42,7 @@ from tests.analysis.rules.promises import (
     wire,
 )
 from tests.analysis.rules.promises.promise import PROMISES, ROOM, Promise
-from tests.conversation import Conversation, everything, findings
+from tests.conversation import everything, findings
 from tests.golden.writer import paragraph
 
 SAID: Final = Path(__file__).with_name("said.txt")
@@ -51,18 +52,19 @@ SAID: Final = Path(__file__).with_name("said.txt")
 _OF_BYTES: Final = {module.__name__ for module in (answers, record_batches, sasl, versions, wire)}
 
 
-def said_of(promise: Promise, talk: Conversation, *, exact: bool = False) -> list[Finding]:
+@cache
+def said_of(promise: Promise, *, exact: bool = False) -> list[Finding]:
     """All that is said of a promise's conversation."""
     said = everything if promise.__module__ in _OF_BYTES else findings
     with patch.object(limits, "SESSIONS", ROOM), patch.object(limits, "SHARE_PARTITIONS", ROOM):
-        return said(talk, exact=exact)
+        return said(promise()[0], exact=exact)
 
 
 def sentences() -> Iterator[str]:
     """What, why and on what evidence, of each promise."""
     for promise in PROMISES:
         yield promise.__name__.replace("_", " ")
-        for finding in said_of(promise, promise()[0]):
+        for finding in said_of(promise):
             yield from islice(paragraph(msgspec.to_builtins(finding)), 3)
         yield ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from tests.conversation import Conversation, Told
@@ -15,5 +16,7 @@ ROOM: Final = 3
 
 
 def promise(made: Promise) -> Promise:
-    PROMISES.append(made)
-    return made
+    """Made once, and looked at by many tests."""
+    kept = cache(made)
+    PROMISES.append(kept)
+    return kept
