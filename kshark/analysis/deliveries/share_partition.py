@@ -109,6 +109,12 @@ class SharePartition:
                 self.lose_sight(step.packet, why)
         self.seen = step.packet
 
+    def follow(self, step: Call) -> None:
+        """Records change: before the last change or behind it, two connections answered so close to each other do not tell."""
+        last, self.last = self.last, step
+        if last is not None and last.connection is not step.connection and not step.connection.clock.is_before(last.end_ns, step.end_ns):
+            self.shaken = step.end
+
     # -- what is known
 
     @property

@@ -39,7 +39,6 @@ from kshark.analysis.sessions.steps import (
     UNCLEAR,
     Acquired,
     Answer,
-    Call,
     Partition,
     Step,
 )
@@ -203,7 +202,7 @@ class Deliveries:
             return
         elif step.is_write:
             stored = stored_of(step.batches)
-            _follow(partition, step.call)
+            partition.follow(step.call)
             partition.write(step.call.end, step.call.time_ns, step.call.end_ns, step.start_offset, stored)
             partition.stored = step.start_offset, step
             partition.persistence.write(step, stored, is_awaited=bool(partition.open))
@@ -247,7 +246,7 @@ class Deliveries:
             elif asked.error not in _UNSHAKEN:
                 partition.shaken = answer.packet
             if asked.error == 0:
-                _follow(partition, step)
+                partition.follow(step)
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
         elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
             partition.acknowledge(step, asked.runs, certain=False)
@@ -266,7 +265,7 @@ class Deliveries:
         since_ns, until_ns = step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
-            _follow(partition, step)
+            partition.follow(step)
             handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), since_ns, until_ns)
             signs |= self._of_acquiring
             locked = partition.locked
@@ -386,14 +385,6 @@ class Deliveries:
         if not of_group:
             del self._groups[group_id], self._locks[group_id]
         self._wide.drop(group_id, partition)
-
-
-def _follow(partition: SharePartition, step: Call) -> None:
-    """Records change: before the last change or behind it, two connections that were answered so close to each other do not tell."""
-    last, partition.last = partition.last, step
-    if last is None or last.connection is step.connection or step.connection.clock.is_before(last.end_ns, step.end_ns):
-        return
-    partition.shaken = step.end
 
 
 def _is_alone(session: SessionState, connection: Connection) -> bool:
