@@ -9,8 +9,8 @@ from kshark.output.catalogue import CODES
 from kshark.output.units import counted, number, size
 from kshark.report.facts import Report
 
-#: Weirds that say that packets are missing of which no gap tells.
-_LACKING: Final = ("PACKETS_DROPPED", "CAPTURE_CUT", "COMPRESSED_CUT", "CAPTURE_UNREAD", "SNAP_LENGTH_CUT")
+#: Weirds that say in their own words what is amiss: packets missing of which no gap tells, clocks that may differ.
+_AMISS: Final = ("PACKETS_DROPPED", "CAPTURE_CUT", "COMPRESSED_CUT", "CAPTURE_UNREAD", "SNAP_LENGTH_CUT", "CAPTURES_OVERLAP")
 
 
 class Quality(NamedTuple):
@@ -54,6 +54,6 @@ def _messages(report: Report) -> Iterator[Quality]:
         yield Quality(False, f"{counted(twice, 'connection')} captured twice, and counted once")
     else:
         yield Quality(True, "Nothing was captured twice")
-    for code in _LACKING:
+    for code in _AMISS:
         if code in times:
             yield Quality(False, CODES[code].text)

@@ -58,6 +58,13 @@ def test_select_and_ignore_hold_for_all_three(kshark: Run, tmp_path: Path) -> No
     assert pq.read_table(tmp_path / "findings.parquet").num_rows == 1
 
 
+def test_files_of_the_same_time_were_recorded_by_clocks_of_their_own(kshark: Run, tmp_path: Path) -> None:
+    packets = incident()
+    one, two = written(tmp_path, packets[::2], "1.pcap"), written(tmp_path, packets[1::2], "2.pcap")
+    kshark("report", one, two, "-o", tmp_path / "out")
+    assert "Captures of the same time, each by its own clock" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_several_files_are_one_capture_and_packets_are_named_by_file(kshark: Run, tmp_path: Path) -> None:
     packets = incident()
     one, two = written(tmp_path, packets[:12], "1.pcap"), written(tmp_path, packets[12:], "2.pcap")
