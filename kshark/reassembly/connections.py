@@ -336,7 +336,6 @@ class Connection:
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
-        self.clock_ns = clock_ns
         while self.holed:
             since = [(here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None]
             if not since or clock_ns - min(since)[0].clock_ns < limits.REORDER_NS:

@@ -179,6 +179,7 @@ class Reassembly:
         if connection is None:
             connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
         elif segment.flags & SYN and connection.is_another(segment.side, segment.seq):
+            connection.clock_ns = segment.clock_ns
             connection.end("reused", segment.packet, segment.time_ns, segment.side, out)
             self._settle(pair, connection)
             connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)

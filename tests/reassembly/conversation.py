@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kshark.model import ACK, BEGIN, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed, Moment, Opened, Segments, Weird
+from kshark.model import ACK, BEGIN, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 CLIENT, BROKER = 0, 1
@@ -90,11 +90,12 @@ def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
 
 @dataclass
 class Heard:
-    """What came out: by flow and side the pieces and gaps, by flow all else, each in its order."""
+    """What came out: by flow and side the pieces and gaps, by flow all else, each in its order; and what was known late, in any order."""
 
     flows: list[Flow] = field(default_factory=list)
     streams: dict[tuple[int, int], list[Piece | Gap]] = field(default_factory=dict)
     events: list[Opened | HalfClosed | Closed | Weird] = field(default_factory=list)
+    late: list[tuple[int, int, int]] = field(default_factory=list)
 
     def take(self, item: Item) -> None:
         for piece in pieces(item):
@@ -105,6 +106,8 @@ class Heard:
             self.events.append(item)
             if isinstance(item, Opened):
                 self.flows.append(item.flow)
+        elif isinstance(item, Late):
+            self.late.append((item.flow, item.since, item.packet))
 
     @property
     def client(self) -> list[bytes | Hole]:
@@ -169,7 +172,7 @@ class Heard:
             for number in range(len(self.flows))
         ]
         flows = [{name: getattr(flow, name) for name in Flow.__slots__} for flow in self.flows]
-        return {key: list(map(value, parts)) for key, parts in self.streams.items()}, events, flows
+        return {key: list(map(value, parts)) for key, parts in self.streams.items()}, events, flows, sorted(self.late)
 
 
 def _flow_of(event: Opened | HalfClosed | Closed | Weird) -> int | None:

@@ -70,6 +70,23 @@ def test_a_connection_is_not_over_before_its_first_side_was() -> None:
     assert heard.ends == [("opened", 1), ("half closed", fin, CLIENT), ("closed", fin, "fin", CLIENT)]
 
 
+def test_what_an_end_decides_was_waited_for_until_that_end() -> None:
+    """What the client sent before its FIN is given up when its time has gone by, and that is the end of the connection: bytes that wait
+    on the other side waited until that packet, not until whichever packet of another connection lets the batch end."""
+    talk = Talk().open()
+    talk.broker(b"456", at=3, acked=0)
+    talk.fin(BROKER, at=0, acked=0)
+    fin = talk.fin(CLIENT, b"b", at=1, acked=0)
+    talk.broker(at=7, acked=3)
+    talk.pair = 1
+    talk.pause(0.2)
+    talk.open()
+    heard = talk.heard()
+    assert ("closed", fin, "fin", BROKER) in heard.ends
+    assert heard.broker == [Hole(3, "at_close"), b"456"]
+    assert heard.late == []
+
+
 # -- room
 
 
