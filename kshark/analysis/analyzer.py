@@ -185,9 +185,9 @@ class Analyzer:
 
     def close(self) -> list[Finding]:
         """No more events: what waits for an answer gets none."""
+        of_records = self._deliveries.close()  # sessions know no more of themselves once they are closed
         verdicts = [verdict for runner in self._runners.values() for verdict in runner.close()]
-        verdicts += self._deliveries.close()
-        verdicts += [verdict for watcher in self._watchers for verdict in watcher.close()]
+        verdicts += [*of_records, *(verdict for watcher in self._watchers for verdict in watcher.close())]
         self._runners.clear()
         self._asked.clear()
         return self._judged(verdicts)

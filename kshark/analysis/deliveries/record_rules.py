@@ -14,7 +14,9 @@ from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
+from kshark.analysis.rules.persisted import NotStored
 from kshark.analysis.rules.rule import Checked
+from kshark.analysis.sessions.session_state import SessionState, Unbroken
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
@@ -23,7 +25,10 @@ EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
 
 
 class RecordRules:
-    """The rules of share partitions. `covering` counts what puts them to the test; `pending` verdicts wait for what proves them."""
+    """The rules of share partitions. `covering` counts what puts them to the test.
+
+    Verdicts may wait for what the session shows later that they are about; whatever other sessions do tells nothing of that.
+    """
 
     def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
         checks = book.checks(IN_FLIGHT)
@@ -37,7 +42,8 @@ class RecordRules:
         self._looking: dict[tuple[type[Situation], int], list[Checked]] = {}
         self._decades = Decades()
         self.covering: Final = covering
-        self.pending: list[Verdict] = []
+        self._pending: dict[SessionState, list[Verdict]] = {}
+        self._pending_count = 0
 
     def cover(self, now: Situation, *, accepted: bool) -> None:
         """Counts the situation, where anybody wants to know."""
@@ -62,26 +68,40 @@ class RecordRules:
         self._looking[about, signs] = looking
         return looking
 
-    def prove(self, said: list[Verdict]) -> None:
-        """Adds what waited and is proved by now."""
-        waiting, self.pending = self.pending, []
+    def prove(self, session: SessionState, said: list[Verdict]) -> None:
+        """Adds what waited for a session and is proved by now."""
+        waiting = self._pending.pop(session, ())
+        self._pending_count -= len(waiting)
         for verdict in waiting:
             said += self._said(judged(verdict.rule, verdict.argument))
 
     def close(self) -> Sequence[Verdict]:
-        """No more is seen: what waits is not proved."""
-        waiting, self.pending = self.pending, []
-        return [_unproved(verdict) for verdict in waiting]
+        """No more is seen: what waits still is not proved."""
+        said: list[Verdict] = []
+        for session in [*self._pending]:
+            self.prove(session, said)
+        return [*said, *(_unproved(verdict) for waiting in self._pending.values() for verdict in waiting)]
 
     def _said(self, verdict: Verdict) -> Iterator[Verdict]:
         """What is proved by now; what more of the capture has to show waits."""
         if verdict.judgement is PENDING:
-            self.pending.append(verdict)
-            if len(self.pending) > limits.PENDING_VERDICTS:
-                yield _unproved(self.pending.pop(0))
+            yield from self._wait(verdict)
         else:  # of what could only be a note it is not worth a word that it is not certain
             noted = verdict.argument.noted and verdict.judgement.verdict != "note"
             yield verdict._replace(silent=noted or not self._is_in_turn(verdict))
+
+    def _wait(self, verdict: Verdict) -> Iterator[Verdict]:
+        """Where too many wait, one of the session that waits for longest does not any longer."""
+        proof = verdict.argument.needs.proof
+        assert isinstance(proof, (Unbroken, NotStored)), "what it waits for is something that sessions show"
+        self._pending.setdefault(proof.session, []).append(verdict)
+        self._pending_count += 1
+        if self._pending_count > limits.PENDING_VERDICTS:
+            session, waiting = next(iter(self._pending.items()))
+            yield _unproved(waiting.pop(0))
+            self._pending_count -= 1
+            if not waiting:
+                del self._pending[session]
 
     def _is_in_turn(self, verdict: Verdict) -> bool:
         """Whether it is told, or was often enough."""

@@ -126,8 +126,7 @@ class Deliveries:
             self._shake(step, answer, said)
         if session.hints or (answer is not None and answer.leaders):
             said += self._misdirected(step, answer, session)
-        if self._rules.pending:
-            self._rules.prove(said)
+        self._rules.prove(session, said)
         if not acquired and step.any_doubt is not None:
             session.unread = step.end
         if answer is None and step.is_fetch:

@@ -22,7 +22,7 @@ from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Sta
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
-from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.sessions.session_state import SessionState, Unbroken
 from kshark.analysis.sessions.steps import FINAL
 
 _INVALID_RECORD_STATE: Final = 121
@@ -39,6 +39,11 @@ class NotStored(NamedTuple):
     first: int
     last: int
     unbroken: Unbroken
+
+    @property
+    def session(self) -> SessionState:
+        """Whose acknowledgements they were."""
+        return self.unbroken.session
 
     def holds(self) -> bool | None:
         """None while it was not seen to go on."""
