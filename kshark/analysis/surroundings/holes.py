@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kshark import limits
@@ -18,10 +19,16 @@ class Hole(NamedTuple):
 class Holes(list[Hole]):
     """Holes in the order in which they were found; many become fewer that cover them."""
 
-    __slots__ = ()
+    __slots__ = ("reach",)
+
+    def __init__(self, holes: Iterable[Hole] = ()) -> None:
+        super().__init__(holes)
+        #: The last packet that any of them reaches to.
+        self.reach = max((hole.last_packet for hole in self), default=-1)
 
     def add(self, hole: Hole) -> None:
         self.append(hole)
+        self.reach = max(self.reach, hole.last_packet)
         if len(self) > limits.HOLES:
             one, two = self[:2]
             self[1] = Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")
@@ -29,6 +36,8 @@ class Holes(list[Hole]):
 
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""
+        if self.reach <= first:
+            return None
         return next((hole.reason for hole in self if hole.first_packet < last and hole.last_packet > first), None)
 
     def join(self, others: Holes) -> None:

@@ -68,3 +68,17 @@ def test_a_healthy_session_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) 
     happened = events(talk)
     assert fast_paths(happened, monkeypatch, exact=False) == 9
     assert fast_paths(happened, monkeypatch, exact=True) == 0
+
+
+def test_what_is_missing_counts_for_the_steps_around_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of one of two sessions on a host is lost; what stands behind that goes the fast path again."""
+    talk = Conversation()
+    a, b = opened(talk), opened(talk, name="b")
+    lost = []
+    for epoch in range(1, 21):
+        a.share_fetch(epoch).answered()
+        asked = b.share_fetch(epoch).answered()
+        lost += asked.packets if epoch == 3 else []
+    happened = events(talk.without_packets(lost))
+    assert said(happened, exact=False) == said(happened, exact=True)
+    assert fast_paths(happened, monkeypatch, exact=False) > 30
