@@ -90,7 +90,7 @@ def options(args: Namespace) -> Options:
 def _print(source: Source, args: Namespace, write: Print) -> None:
     left, wanted = args.count, display_filter(args)
     for page in source:
-        messages = [event for event in page if isinstance(event, Message)]
+        messages = [event for event in page if type(event) is Message]
         if args.since:
             messages = list(filter(source.shows, messages))
         if wanted is not None:

@@ -134,7 +134,7 @@ class Source:
         locate = self.locate
         if locate is not None:
             for event in page:
-                if isinstance(event, Message) and (place := locate(event.packet)) is not None:
+                if type(event) is Message and (place := locate(event.packet)) is not None:
                     event.file, event.frame = place
         return page
 

@@ -74,10 +74,10 @@ class Embedding:
         """The page, in which every message has its decoded contents."""
         requests, responses = self._requests, self._responses
         for event in page:
-            if isinstance(event, Message):
+            if type(event) is Message:
                 if event.kind == "request" and (plan := requests[event.api_key]) is not None:
                     self._message(plan, event, None)
-            elif isinstance(event, Exchange) and (answer := event.response) is not None and (asked := event.request) is not None:
+            elif type(event) is Exchange and (answer := event.response) is not None and (asked := event.request) is not None:
                 plan = responses[asked.api_key]
                 if plan is not None:
                     self._message(plan, answer, asked.body)

@@ -47,11 +47,11 @@ class Notes:
     def add(self, page: Iterable[Event]) -> None:
         messages = 0
         for event in page:
-            if isinstance(event, Message):
+            if type(event) is Message:
                 messages += 1
                 if event.weird is not UNSET:
                     self._message(event)
-            elif isinstance(event, Exchange):
+            elif type(event) is Exchange:
                 pass  # half of all events: tested early, so that no further test is needed
             elif isinstance(event, Weird):
                 self._weird(event)
