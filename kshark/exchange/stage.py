@@ -19,7 +19,7 @@ from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request
 from kshark.exchange.offer import Offers
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
-from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Opened, Weird
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Weird
 from kshark.records import RecordsReader
 
 #: Api key and version as one number, correlation id, length of the client id: what nearly every request begins with.
@@ -50,21 +50,18 @@ class ExchangeStage:
         self._offers = Offers()
         self._page: list[Event] = []
 
-    def feed(self, item: Event) -> Iterator[list[Event]]:
-        match item:
-            case Frames():
-                yield from self._frames(item)
-            case Gap():
-                connection = self._connections.get(item.flow.id)
-                if connection is not None and item.side != item.flow.client_side:
-                    connection.answers_lost = True
-                self._page.append(item)
-            case Opened():
-                self._page.append(item)
-            case Closed():
-                self._close_flow(item)
-            case _:
-                self._page.append(item)
+    def feed(self, item: Event) -> Iterable[list[Event]]:
+        if type(item) is Frames:
+            return self._frames(item)
+        if type(item) is Closed:
+            self._close_flow(item)
+            return ()
+        if type(item) is Gap:
+            connection = self._connections.get(item.flow.id)
+            if connection is not None and item.side != item.flow.client_side:
+                connection.answers_lost = True
+        self._page.append(item)
+        return ()
 
     def flush(self) -> Iterator[list[Event]]:
         """The page collected so far; the pipeline asks at the end of each batch."""

@@ -22,12 +22,10 @@ class BodyWitness:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        #: Whether any Kafka release has an API in a version.
+        self.knows = registry.knows
         #: What bodies told: connections begin alike, and each is looked at again when more of it comes. By layout, version and bytes.
         self._known: dict[tuple[int, bool, int, bytes], int] = {}
-
-    def knows(self, key: int, version: int) -> bool:
-        """Whether any Kafka release has this API in this version."""
-        return self._registry.knows(key, version)
 
     def asks(self, data: bytes, start: int, end: int) -> int:
         """1 if the frame from `start` to `end` is a request to its last byte, -1 if not, 0 if its body is too short to tell."""

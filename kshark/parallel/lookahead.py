@@ -8,6 +8,7 @@ message. (Searching the bytes for the names of these topics, instead of reading 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -75,14 +76,13 @@ class Lookahead:
     def read(self, events: Iterable[Event], since_ns: int) -> None:
         """A batch; messages before `since_ns` are not measured."""
         exchange, measure = self._exchange, self._measure
-        for pages in (*map(exchange.feed, events), exchange.flush()):
-            for page in pages:
-                if self._embedding is not None:
-                    self._learn(page, self._embedding)
-                if measure is not None:
-                    for event in page:
-                        if isinstance(event, Message) and event.time_ns >= since_ns:
-                            self._widths = measure(event)
+        for page in chain(chain.from_iterable(map(exchange.feed, events)), exchange.flush()):
+            if self._embedding is not None:
+                self._learn(page, self._embedding)
+            if measure is not None:
+                for event in page:
+                    if isinstance(event, Message) and event.time_ns >= since_ns:
+                        self._widths = measure(event)
 
     def _learn(self, page: list[Event], embedding: Embedding) -> None:
         """Takes the names that a page tells. Most messages have no body here, or records of users' topics."""
