@@ -280,7 +280,7 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
     client_id: str | UnsetType | None = UNSET
     try:
         if decoder.request_header:
-            (length,) = _INT16(buffer, at)
+            length = _INT16(buffer, at)[0] if at + 2 <= end else 0  # behind the frame stand the bytes of another one
             at += 2
             if length > end - at:
                 return client_id, Read(None, ["BODY_TOO_SHORT"], "header")

@@ -128,6 +128,15 @@ def test_a_client_id_ends_with_its_frame(wire: Wire, tcp: Tcp) -> None:
     assert asked.body.group_id == "g"
 
 
+@pytest.mark.parametrize("missing", [1, 2])
+@pytest.mark.parametrize("behind", [b"\xff\xfb", b"\0\0", b"\x7f\xff"])
+def test_a_client_id_is_not_read_of_what_follows_its_frame(wire: Wire, tcp: Tcp, missing: int, behind: bytes) -> None:
+    """A frame that ends before the client id's length, and in the same segment bytes that would be one."""
+    tcp.client(framed(request_frame(12, 4, HEARTBEAT)) + framed(pack(">hhih", 12, 0, 7, 0)[:-missing]) + behind)
+    cut = later(wire)[1]
+    assert (cut.correlation_id, cut.client_id, cut.body, cut.weird) == (7, UNSET, None, ["BODY_TOO_SHORT"])
+
+
 def test_a_client_id_may_be_null(wire: Wire, tcp: Tcp) -> None:
     tcp.client(framed(request_frame(12, 4, HEARTBEAT, client_id=None)))
     (asked,) = later(wire)
