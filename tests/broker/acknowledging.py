@@ -148,8 +148,12 @@ def _says(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake: s
     if not due:
         return
     said = {where: (first, last) for where, first, last, _ in acks}
-    actor.held = [one for one in actor.held if said.get(one.partition) != (one.first, one.last)]
+    actor.held = [one for one in actor.held if not _covers(said.get(one.partition), one)]
     walk.does(actor, due, action, mistake, acks=acks, **how)
+
+
+def _covers(said: tuple[int, int] | None, held: Held) -> bool:
+    return said is not None and said[0] <= held.first and held.last <= said[1]
 
 
 def _renews(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake: str | None = None) -> None:
