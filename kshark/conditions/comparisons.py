@@ -16,6 +16,11 @@ from kshark.schema import Field
 _SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
 
 
+def _is_decimal(sql: str) -> bool:
+    """Whether it is a number that no bigint holds: Spark's optimizer takes comparisons of absent integers with such a one for true."""
+    return sql.removeprefix("-").isdecimal() and not -(1 << 63) <= int(sql) < 1 << 63
+
+
 class Value(ABC):
     """Something that a row has, or has not."""
 
@@ -74,8 +79,9 @@ class Compare(Condition):
         return _all(*tests, f"{left[1]} {self.operator} {right[1]}")
 
     def in_sql(self, sql: Sql) -> str:
-        operator = _SQL_OPERATORS.get(self.operator, self.operator)
-        return f"coalesce({self.left.in_sql(sql)} {operator} {self.right.in_sql(sql)}, false)"
+        left, right = self.left.in_sql(sql), self.right.in_sql(sql)
+        there = "".join(f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other))
+        return f"coalesce({there}{left} {_SQL_OPERATORS.get(self.operator, self.operator)} {right}, false)"
 
     def words(self, it: str) -> str:
         left, right = self.left.words(it), self.right.words(it)

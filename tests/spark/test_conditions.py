@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
@@ -101,3 +102,18 @@ def test_expressions_are_the_same_to_java(spark: Any) -> None:
         body = SimpleNamespace(text=text, data=text.encode())
         for condition, theirs in zip([*some, *more], truth, strict=True):
             assert condition.compiled()(body) is theirs, (condition.told, text)
+
+
+def test_numbers_that_no_field_can_have_are_compared_with_what_is_there(spark: Any) -> None:
+    from pyspark.sql import functions
+
+    some = [made for number in (1 << 63, -(1 << 63) - 1, (1 << 63) - 1, -(1 << 63)) for made in compared(number)]
+    rows = [(json,) for json in ("{}", '{"a": null}', '{"a": 5}')]
+    typed = spark.createDataFrame(rows, "json string").select(functions.from_json("json", "a int").alias("body"))
+    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))).collect()
+    for a, truth in zip((UNSET, None, 5), found, strict=True):
+        assert [condition.compiled()(SimpleNamespace(a=a)) for condition in some] == [*truth], a
+
+
+def compared(number: int) -> list[Condition]:
+    return [F("a") < number, F("a") <= number, F("a") > number, F("a") >= number, F("a") == number, F("a") != number]
