@@ -138,3 +138,18 @@ def test_an_answer_that_is_missing_may_have_handed_them_out_again() -> None:
     asked = refused(b, 3, 0, 9)
     assert ("ACK_NOT_ACQUIRED", "violation") not in causes(talk.without_packets(lost.answer_packets))
     assert asked.answer_packets
+
+
+def test_what_may_have_been_done_with_is_not_known_to_have_been_acknowledged() -> None:
+    """The end of a connection took the records, or another member's session: delivered for the last time they would be archived, and an
+    acknowledgement passed over in silence. Then the next one is the first."""
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 0, 5)), acquisition_lock_timeout_ms=30_000)
+    talk.member("b", connection=a.connection).share_fetch(0, [1]).answered()
+    a.connection.close()
+    again = talk.member("a", connection=talk.connection(), joined=False)
+    again.share_fetch(0, [0]).answered()
+    again.share_acknowledge(1, [(0, 0, ACCEPT)]).answered()
+    again.share_acknowledge(2, [(0, 0, ACCEPT)]).answered()
+    assert {found.code for found in findings(talk)} == {"SESSION_NOT_CLOSED"}
