@@ -227,7 +227,7 @@ class SharePartition:
             if one.stage is ACQUIRED and hold is not None and hold.is_of(step):  # the usual
                 hold.left -= last - first + 1
                 return (Record(AFTER[kind], one.count, hold, step, EVENT[kind]),)
-        becomes, is_sure = list[Record](), not any(one.stage in TERMINAL for one in may)  # else the broker may have passed over it
+        becomes: list[Record] = []
         for one in may:
             hold = one.hold
             if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
@@ -238,7 +238,7 @@ class SharePartition:
                 becomes += one.given_back(EVENT[RELEASE], step, self.highest)
             else:
                 lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
-                becomes.append(Record(AFTER[kind], one.count, lock if is_sure or kind == RENEW else None, step, EVENT[kind]))
+                becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
                 if lock is not hold:
                     self.locks.add(lock, first, last)
             if certain and len(may) == 1:

@@ -99,6 +99,8 @@ def twice(now: Acknowledging) -> Argument | None:
             continue
         if record.hold is None:  # nobody was seen to acquire it: the broker may have passed over the first one, too
             continue
+        if now.error == 0 and record.hold.step.connection is not before.connection:
+            continue  # so it may where the session that had acquired it was over
         if before.end >= now.step.packet or is_again(before, now.step):
             continue
         text = f"{before.here} had {record.how} {told(piece.first, piece.last)} already ({before.packets})"
