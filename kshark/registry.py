@@ -100,7 +100,7 @@ class Registry:
     def knows(self, key: int, version: int) -> bool:
         """Whether any Kafka release has this API in this version; imports nothing."""
         known = self._known.get(key)
-        return known is not None and known.versions.low <= version <= known.versions.high
+        return known is not None and version in known.versions
 
     def places(self, key: int, kind: str) -> tuple[Place, ...]:
         """Where structures lie inside the bytes of that API's requests or responses."""

@@ -17,7 +17,7 @@ def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
 
     `later` are requests that were sent before the step's answer.
     """
-    last, branches, overlapping, anchor = session.last, session.branches, session.overlapping, session.anchor
+    last, branches, overlapping = session.last, session.branches, session.overlapping
     return (
         step.reply is ACCEPTED
         and step.kind is SUBSEQUENT
@@ -38,10 +38,7 @@ def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
         and (not later or all(other.connection is step.connection for other in later))
         # Every byte was seen.
         and step.any_doubt is None
-        and (
-            not session.broker.holes
-            or (anchor is not None and session.broker.missing_between(session.hosts, anchor.packet, step.packet) is None)
-        )
+        and session.missing_before(step) is None
     )
 
 

@@ -254,12 +254,8 @@ def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
 
 
 def _look_for_holes(session: SessionState, step: Step) -> None:
-    """Requests of this session may have been lost on any connection between these hosts and the broker."""
-    anchor = session.anchor
-    if anchor is None or session.branches is None or not session.broker.holes:
-        return
-    hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
-    reason = session.broker.missing_between(hosts, anchor.packet, step.packet)
+    """What was known of the session may be wrong where requests are missing."""
+    reason = None if session.branches is None else session.missing_before(step)
     if reason is not None:
         session.lose_sight(reason)
         if session.opening is not None and step.connection is not session.opening.connection:

@@ -198,6 +198,14 @@ class SessionState:
             return None
         return None if gone.kind is not FINAL and (not step.is_fetch or step.forgotten or step.acknowledges) else gone
 
+    def missing_before(self, step: Step) -> str | None:
+        """Why requests of this session may be missing since its states are known, on any connection between these hosts and the broker."""
+        if self.anchor is None or not self.broker.holes:
+            return None
+        host = step.connection.host
+        hosts = self.hosts if host in self.hosts else (*self.hosts, host)
+        return self.broker.missing_between(hosts, self.anchor.packet, step.packet)
+
     def lose_sight(self, doubt: str) -> None:
         """What was known of the session may be wrong."""
         self.branches, self.doubt, self.unbroken = None, doubt, None
