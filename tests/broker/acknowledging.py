@@ -143,17 +143,17 @@ def _holding(walk: Walk, actor: Actor) -> Held | None:
 
 
 def _says(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake: str | None = None, **how: Any) -> None:
-    """Acknowledges in a ShareAcknowledge or with a fetch; what it acknowledged it does not hold any more."""
+    """Acknowledges in a ShareAcknowledge or with a fetch; of what it acknowledged, if only in part, it holds nothing any more."""
     due = walk.session(actor)
     if not due:
         return
-    said = {where: (first, last) for where, first, last, _ in acks}
-    actor.held = [one for one in actor.held if not _covers(said.get(one.partition), one)]
+    actor.held = [one for one in actor.held if not any(_meets(ack, one) for ack in acks)]
     walk.does(actor, due, action, mistake, acks=acks, **how)
 
 
-def _covers(said: tuple[int, int] | None, held: Held) -> bool:
-    return said is not None and said[0] <= held.first and held.last <= said[1]
+def _meets(ack: Ack, held: Held) -> bool:
+    where, first, last, _ = ack
+    return where == held.partition and first <= held.last and held.first <= last
 
 
 def _renews(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake: str | None = None) -> None:
