@@ -133,7 +133,7 @@ class Stream:
 
     def edges(self) -> list[int]:
         """Where the pieces begin in `joined`."""
-        return [0, *accumulate(map(len, self.data))][:-1]
+        return [0, *accumulate(map(len, self.data))][:-1] if len(self.data) > 1 else [0] * len(self.data)
 
     # -- frames
 

@@ -22,13 +22,15 @@ class Holes(list[Hole]):
     __slots__ = ("reach",)
 
     def __init__(self, holes: Iterable[Hole] = ()) -> None:
-        super().__init__(holes)
         #: The last packet that any of them reaches to.
-        self.reach = max((hole.last_packet for hole in self), default=-1)
+        self.reach = -1
+        for hole in holes:
+            self.add(hole)
 
     def add(self, hole: Hole) -> None:
         self.append(hole)
-        self.reach = max(self.reach, hole.last_packet)
+        if hole.last_packet > self.reach:
+            self.reach = hole.last_packet
         if len(self) > limits.HOLES:
             one, two = self[:2]
             self[1] = Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")
