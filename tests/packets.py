@@ -88,9 +88,12 @@ class Tcp:
     def broker(self, data: bytes, *, mss: int = 1460) -> list[int]:
         return [self._send(1, ACK, data[i : i + mss]) for i in range(0, len(data), mss)]
 
+    def fin(self, side: int = 0) -> int:
+        return self._send(side, FIN | ACK)
+
     def close(self) -> None:
-        self._send(0, FIN | ACK)
-        self._send(1, FIN | ACK)
+        self.fin(0)
+        self.fin(1)
         self._send(0, ACK)
 
     def reset(self, side: int = 0) -> int:

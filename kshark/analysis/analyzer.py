@@ -259,8 +259,9 @@ class Analyzer:
         said: list[Verdict] = [*self._oddities.ended(connection, event)] if isinstance(event, Closed) else []
         for runner in list(connection.users):
             if first and connection.end is not None:
+                noticed = connection.end.by == "broker" or not runner.waits_on(connection)
                 runner.ended(connection, connection.end)
-                self._deliveries[runner.state.broker.cluster].ended(connection, runner.state, runner.group_id, runner.member_id)
+                self._deliveries[runner.state.broker.cluster].ended(connection, runner, connection.end, noticed=noticed)
             said += runner.settle()
         if connection.over:
             connection.users.clear()
@@ -304,6 +305,8 @@ class Analyzer:
             deliveries.drop(acknowledging)
             return said
         of_records = deliveries.answer(step, acknowledging, acquired, runner.state)
+        if step.connection.ends and answer is not None and not runner.waits_on(step.connection):
+            deliveries.ended(step.connection, runner, answer)  # only now the broker notices
         return [*said, *of_records] if of_records else said
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
@@ -325,23 +328,16 @@ class Analyzer:
         beat = None if member is None else member.before
         if member is None or beat is None or beat.packet != request.packet:
             return ()
-        return self._left(member, beat) if member.leave is beat else self._settled(member, beat.group_id, beat.member_id)
+        return self._settled(member, beat, left=member.leave is beat)
 
-    def _settled(self, member: Member, group_id: str | None, member_id: str | None) -> Sequence[Verdict]:
-        """A heartbeat may prove what was waiting for it."""
+    def _settled(self, member: Member, beat: Call, *, left: bool) -> Sequence[Verdict]:
+        """A heartbeat may prove what was waiting for it; with one the member may have `left`."""
         said: list[Verdict] = []
         for broker in member.brokers:
-            runner = self._runners.get((broker, group_id, member_id))
-            if runner is not None and runner.is_pending:
-                said += runner.settle()
-        return said
-
-    def _left(self, member: Member, leave: Call) -> Sequence[Verdict]:
-        said: list[Verdict] = []
-        for broker in member.brokers:
-            runner = self._runners.get((broker, leave.group_id, leave.member_id))
-            if runner is not None:
-                runner.left(leave)
+            runner = self._runners.get((broker, beat.group_id, beat.member_id))
+            if runner is not None and left:
+                runner.left(beat)
+            if runner is not None and (left or runner.is_pending):
                 said += runner.settle()
         return said
 

@@ -265,7 +265,7 @@ class SharePartition:
             if not mine:
                 continue
             back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=uncounted)]
-            left = [record for record in one.value if record not in mine] if certain else one.value
+            left = [record for record in one.value if record not in mine and record.how != "session_released"] if certain else one.value
             self.records.put(one.first, one.last, (*left, *back))
             self.worn.give_back(one.first, one.last, back)
             if certain:

@@ -42,7 +42,8 @@ from kshark.analysis.sessions.steps import (
     Partition,
     Step,
 )
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.brokers import End
+from kshark.analysis.surroundings.connections import Connection, User
 from kshark.analysis.surroundings.releases import all_say
 from kshark.analysis.verdict import Verdict
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
@@ -149,20 +150,22 @@ class Deliveries:
         """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
         self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), session.in_flight.closed, step)
 
-    def ended(self, connection: Connection, session: SessionState, group_id: str | None, member_id: str | None) -> None:
+    def ended(self, connection: Connection, user: User, at: End | Answer, *, noticed: bool = True) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
 
         Only what it lists is released: records of other partitions stay locked. With an older connection it may end, too, until 4.1
-        (KAFKA-19950).
+        (KAFKA-19950). `at`: the end, or the answer without which the broker had not `noticed` it: by then another session of the member
+        may have taken this one's place, and the records.
         """
-        opening, end = session.opening, connection.end
+        session: SessionState = user.state
+        opening = session.opening
         is_older = opening is not None and opening.connection is not connection
         dies = all_say(session.releases, "dies_with_older_connection" if is_older else "dies_with_connection")
-        if end is None or dies is False or (is_older and not session.may_have_replaced(connection)):
+        if dies is False or (is_older and not session.may_have_replaced(connection)):
             return
-        known = dies and opening is not None and not is_older and _is_alone(session, connection)
+        known = noticed and dies and opening is not None and not is_older and _is_alone(session, connection)
         held = session.in_flight.partitions if known else None
-        self._let_go(session, (group_id, member_id), (end.packet, end.time_ns), held, None)
+        self._let_go(session, (user.group_id, user.member_id), (at.packet, at.time_ns), held, None)
 
     def _let_go(
         self,

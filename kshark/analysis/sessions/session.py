@@ -190,6 +190,9 @@ class ShareSessionRunner:
         """Whether something waits for what the capture shows later."""
         return bool(self._pending)
 
+    def waits_on(self, connection: Connection) -> bool:
+        return any(not step.settled and step.connection is connection for step in self._steps())
+
     def _steps(self) -> list[Step]:
         """The requests that wait."""
         return [item for item in self._queue if isinstance(item, Step)]

@@ -32,6 +32,9 @@ class User(Protocol):
     def ended(self, connection: Connection, end: End) -> None:
         """The connection ended."""
 
+    def waits_on(self, connection: Connection) -> bool:
+        """Whether a request that came on it has no answer yet: until then its broker reads no further, and notices no end of it."""
+
     def blind(self, packet: int, doubt: str) -> None:
         """Something of the connection cannot be relied on from that packet on."""
 

@@ -1,0 +1,97 @@
+"""The end of a connection on which a request waits: its broker reads nothing more of it before it has answered, and notices no end."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark.analysis import Analyzer
+from kshark.analysis.deliveries.share_partition import Change
+from tests.analysis.talks import handed
+from tests.conversation import Asked, Conversation, Member, events, everything, findings, unknown
+
+ACCEPT = 1
+INVALID_RECORD_STATE = 121
+
+
+def acquires(member: Member, epoch: int, first: int, last: int, count: int = 1) -> Asked:
+    responses = handed((0, first, last, count))
+    return member.share_fetch(epoch, [0] if epoch == 0 else []).answered(responses=responses, acquisition_lock_timeout_ms=30_000)
+
+
+def changes(talk: Conversation) -> list[tuple[str, int]]:
+    """What happened to records, with the packets."""
+    told: list[Change] = []
+    analyzer = Analyzer(tell=told.append)
+    analyzer.page(events(talk))
+    analyzer.close()
+    return [(one.event, one.packet) for one in told]
+
+
+def reopened_before_that_was_noticed() -> tuple[Conversation, Member]:
+    """The member's first connection ends while a fetch waits there; its next session takes the place of the first one, and its records."""
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, 0, 9)
+    waits = a.share_fetch(1)
+    a.connection.tcp.fin()
+    again = a.on(talk.connection())
+    again.share_fetch(0, [0]).answered()
+    waits.answered()
+    return talk, again
+
+
+def test_records_go_over_to_the_session_that_was_opened_before_the_end_was_noticed() -> None:
+    talk, a = reopened_before_that_was_noticed()
+    a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
+    assert [event for event, _ in changes(talk)] == ["acquired", "accepted"]
+    for exact in (False, True):
+        assert not [one for one in everything(talk, exact=exact) if one.verdict == "violation"]
+
+
+def test_whether_it_was_noticed_is_not_known_where_they_are_not_the_members_any_more() -> None:
+    talk, a = reopened_before_that_was_noticed()
+    asked = a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered(acks={0: INVALID_RECORD_STATE})
+    assert unknown("ACK_REFUSED", asked, "lock_unknown") in findings(talk)
+
+
+def test_records_are_free_with_the_answer_that_let_the_broker_notice() -> None:
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b")
+    acquires(a, 0, 0, 9)
+    waits = a.share_fetch(1)
+    a.connection.tcp.fin()
+    waits.answered()
+    acquires(b, 0, 0, 9, 2)
+    assert changes(talk)[1] == ("session_released", waits.packet)
+    assert not [one for one in findings(talk) if one.verdict == "violation"]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_whoever_gets_them_before_the_answer_was_not_handed_what_is_held(answered: bool) -> None:
+    """Where the answer is missing nobody knows when the broker noticed."""
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b")
+    acquires(a, 0, 0, 9)
+    waits = a.share_fetch(1)
+    a.connection.tcp.fin()
+    acquires(b, 0, 0, 9, 2)
+    if answered:
+        waits.answered()
+    assert not [one for one in findings(talk) if one.verdict == "violation"]
+
+
+def test_an_end_behind_which_nothing_waits_is_noticed_at_once() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, 0, 9)
+    fin = a.connection.tcp.fin()
+    assert changes(talk)[1:] == [("session_released", fin)]
+
+
+def test_an_end_by_the_broker_is_no_news_to_it() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, 0, 9)
+    a.share_fetch(1)
+    fin = a.connection.tcp.fin(1)
+    assert changes(talk)[1:] == [("session_released", fin)]
