@@ -17,6 +17,7 @@ from itertools import islice
 from multiprocessing import Pool
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from kshark.model import Finding, PacketBatch
 from tests.packets import Packet, pcap
@@ -27,6 +28,10 @@ from tests.walks.marking import WALKS, steps_of
 THINNED = WALKS / "thinned"
 PROCESSES = 2
 _COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>8}{:>10}  {}"
+
+
+#: Of acknowledgements a walker writes down what it did, and whose records it meant to acknowledge.
+_OF_MISTAKES: Final[dict[str | None, frozenset[str]]] = {"ack_foreign": frozenset({"not_owner", "not_acquired"})}
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def loaded(capture: Path) -> Known:
     causes: dict[tuple[str, int | None], frozenset[str]] = {}
     for step in steps_of(capture):
         key = str(step.client_port), step.request[1]
-        causes[key] = causes.get(key, frozenset()) | step.causes
+        causes[key] = causes.get(key, frozenset()) | step.causes | _OF_MISTAKES.get(step.mistake, frozenset())
     return Known(whole, findings_of(whole, whole.everything()), causes)
 
 
