@@ -30,8 +30,11 @@ PROCESSES = 2
 _COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>8}{:>10}  {}"
 
 
-#: Of acknowledgements a walker writes down what it did, and whose records it meant to acknowledge.
-_OF_MISTAKES: Final[dict[str | None, frozenset[str]]] = {"ack_foreign": frozenset({"not_owner", "not_acquired"})}
+#: A walker that acknowledges records on purpose that it does not hold writes down only that it did.
+_NOT_ITS_OWN: Final = frozenset({"not_owner", "not_acquired", "twice", "beyond_end", "after_lock"})
+_OF_MISTAKES: Final = dict.fromkeys(("ack_foreign", "ack_late", "ack_too_far", "ack_twice", "renew_not_held"), _NOT_ITS_OWN)
+#: What is right of any walker: each offset of a walk has a record, and now and then one is passed over.
+_ALWAYS_RIGHT: Final = frozenset({"GAP_ON_REAL_RECORD"})
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,8 @@ class Known:
         return {(finding.code, place_of(finding)) for finding in self.found}
 
     def proved(self, finding: Finding) -> bool:
-        """Whether the walker knows its cause to be right."""
-        return finding.cause in self._causes_of(finding)
+        """Whether the walker knows it, or its cause, to be right."""
+        return finding.code in _ALWAYS_RIGHT or finding.cause in self._causes_of(finding)
 
     def misnamed(self, finding: Finding) -> bool:
         """Whether it accuses by a cause that the walker knows to be none, and that the whole does not name."""
@@ -116,7 +119,7 @@ def loaded(capture: Path) -> Known:
     causes: dict[tuple[str, int | None], frozenset[str]] = {}
     for step in steps_of(capture):
         key = str(step.client_port), step.request[1]
-        causes[key] = causes.get(key, frozenset()) | step.causes | _OF_MISTAKES.get(step.mistake, frozenset())
+        causes[key] = causes.get(key, frozenset()) | step.causes | _OF_MISTAKES.get(step.mistake or "", frozenset())
     return Known(whole, findings_of(whole, whole.everything()), causes)
 
 
