@@ -5,16 +5,16 @@ Weirds are facts about bytes; rules of the protocol, which are judged, are rows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Severity = Literal["chat", "note", "warn", "error"]
 Blame = Literal["client", "broker", "network", "capture", "unknown"]
 Group = Literal["capture", "link", "reassembly", "tls", "framing", "exchange", "codec", "records"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A code: stable, upper case. Those that break a rule are named by its row (kshark.analysis.rules)."""
 
     code: str

@@ -8,8 +8,9 @@ taught together would have been another answer, and then that part is decoded ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 #: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as the tables show it;
 #: the node id and listener behind an address; the id of its cluster.
@@ -37,8 +38,7 @@ class Question(NamedTuple):
     last: int
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(Struct):
     """The questions of one kind; the same answer for the same key is one question."""
 
     kind: Kind

@@ -6,8 +6,10 @@ All of it is data, which kshark.embedded follows. Bytes fields inside a structur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from kshark.schema import Layout
 
@@ -16,8 +18,7 @@ from kshark.schema import Layout
 VersionFrom = Literal["prefix", "first_field", "numbers", "length"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class Structure(Struct, frozen=True, eq=False):
     """A layout inside bytes; `inside`: the contents of its own bytes fields."""
 
     layout: Layout
@@ -25,8 +26,7 @@ class Structure:
     inside: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """Numbers before a record's key or value, by name: `type` is the kind of record, `version` the version of the value."""
 
     names: tuple[str, ...] = ()
@@ -36,8 +36,7 @@ class Numbers:
 NONE: Final = Numbers()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class Log(Struct, frozen=True, eq=False):
     """Records that a part of Kafka writes for itself. `types`: by the record's type, which is one of the numbers of `key` or `value`, the
     key's layout (None: the key is its numbers only) and the value's structure.
     """
@@ -47,16 +46,14 @@ class Log:
     value: Numbers = NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(Struct, frozen=True):
     """Bytes in a format that is not Kafka's, by its name in kshark.embedded; the field `compression` names the codec."""
 
     format: str
     compression: str
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A whole message with its header, which says what it is; of a response the request's field `of` holds the request header."""
 
     kind: Literal["request", "response"]
@@ -66,8 +63,7 @@ class Whole:
 Holding = Structure | Log | Foreign | Whole
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(Struct, frozen=True, eq=False):
     """A field of bytes or records in a body, `path` with dots (through arrays too), and what it can hold.
 
     `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs around it, last
@@ -83,10 +79,10 @@ class Place:
     control: Log | None = None
     call: Mapping[str, str] = field(default_factory=dict)
     certain: bool = True
-    way: tuple[str, ...] = field(init=False)
+    way: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "way", tuple(self.path.split(".")))
+        force_setattr(self, "way", tuple(self.path.split(".")))
 
 
 def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:

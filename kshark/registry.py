@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kshark.errors import SchemaError
 from kshark.places import Place, structures
@@ -26,8 +28,7 @@ GROUP: Final = "kshark.dissectors"
 _HERE: Final = str(Path(__file__).parent)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it is imported."""
 
     name: str

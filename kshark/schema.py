@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, Literal
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.errors import SchemaError
@@ -21,8 +22,7 @@ EnumClass = type[IntEnum]
 _LAST_VERSION: Final = 63
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     """An inclusive range of versions; empty when high < low."""
 
     low: int
@@ -81,8 +81,7 @@ SIZED: Final = ("string", "bytes", "records")
 VARYING: Final = ("varint", "varlong")
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Struct, frozen=True):
     """When a field is a credential: always, or where a field next to it says so, a `flag` that is true or a `name` that ends in one of
     these words, in upper or lower case, with any of `.-_` or nothing for a dot.
     """
@@ -96,8 +95,7 @@ class Secret:
 SECRET: Final = Secret()
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field, or, with an empty name, the element type of an array.
 
     `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag` set) is
@@ -249,8 +247,7 @@ def named(name: str, type: Field, **attributes: Any) -> Field:
     return struct(*type.fields, name=name, **attributes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class Layout(Struct, frozen=True, eq=False):
     """A message's body in all its versions. `older`: other layouts that a version once had (recognised by their length)."""
 
     name: str
@@ -302,8 +299,7 @@ def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
 Sasl = Literal["begins", "goes on"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Api:
+class Api(Struct, frozen=True, eq=False):
     """One API of Kafka: both layouts, and attributes for the ways in which its wire format differs from all others.
 
     `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins

@@ -7,10 +7,10 @@ does it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from kshark import limits
@@ -22,8 +22,7 @@ from kshark.schema import FIXED, Layout
 _UNPACK: Final = {type: Struct(">" + letter).unpack_from for type, (letter, _) in FIXED.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of the field.
 
     `fatal`: the position after it is not certain, so reading stopped there.
@@ -36,8 +35,7 @@ class Fault:
     fatal: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """A body as far as it could be read (fields after a fatal fault are UNSET), where reading ended, and the faults in order."""
 
     body: Any

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark.schema import Field, Versions
 
@@ -14,8 +13,7 @@ from kshark.schema import Field, Versions
 Names = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """One field of a body and the way to it."""
 
     names: Names

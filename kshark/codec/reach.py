@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
 from operator import attrgetter
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark.codec.paths import Names, Path, values
 from kshark.schema import Field
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """Reads bodies, or structures in them, of the class that `struct` has in `version`.
 
     `exact` False: bodies of other versions too; fields that they do not have give nothing.

@@ -6,11 +6,11 @@ Reader, interpreter and writer all work from the same Shape and make objects of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from kshark.schema import FIXED, VARYING, Field, Layout
 
@@ -20,8 +20,7 @@ UNKNOWN_TAGS: Final = "_tagged"
 DECODED: Final = "_decoded"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Slot:
+class Slot(Struct, frozen=True, eq=False):
     """One field on the wire; with an empty name, the element of an array.
 
     `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable struct begins with
@@ -41,8 +40,7 @@ class Slot:
     aligned: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class Shape(Struct, frozen=True, eq=False):
     """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of its values.
 
     The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes fields, and

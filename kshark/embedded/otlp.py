@@ -7,17 +7,17 @@ name are skipped. Source: opentelemetry-proto, metrics.proto and common.proto (v
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from struct import Struct, iter_unpack
 from typing import Any, Final
+
+import msgspec
 
 from kshark import limits
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of a message; `repeated` ones become a list, packed or not.
 
     `kind`: a scalar's, a message's table, `attributes` (a pair of key and value, put into one dict), `any` (one value of many kinds).

@@ -7,11 +7,10 @@ answers with users' records a look at their topics.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from kshark import limits
 from kshark.embedded.companions import Companion, companions, ordinary
@@ -23,8 +22,7 @@ from kshark.records import RecordsReader
 from kshark.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of topic ids."""
 
     places: tuple[Place, ...]

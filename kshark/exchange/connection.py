@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark.api_keys import API_VERSIONS
 from kshark.exchange.decoding import Decoder, Decoders
@@ -53,8 +52,7 @@ class FlowState(NamedTuple):
     authenticated: bool | None
 
 
-@dataclass(slots=True, eq=False)
-class Connection:
+class Connection(Struct, eq=False):
     """A connection of Kafka's, as the exchange stage knows it."""
 
     flow: Flow

@@ -7,13 +7,13 @@ what was readable and names the fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
+import msgspec
+from msgspec import UNSET, UnsetType, structs
 
 from kshark import limits
 from kshark.api_keys import SHARE_FETCH
@@ -36,8 +36,7 @@ class Read(NamedTuple):
     detail: str
 
 
-@dataclass(slots=True, eq=False)
-class Body:
+class Body(msgspec.Struct, eq=False):
     """Reads the bodies of one API, version and direction, each from `at` to `end`.
 
     `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly` is always right.
@@ -47,8 +46,7 @@ class Body:
     exactly: Callable[[bytes, int, int], Read]
 
 
-@dataclass(slots=True, eq=False)
-class Decoder:
+class Decoder(msgspec.Struct, eq=False):
     """How requests and answers of one (api key, version) are read. `weird`: a code that every such message gets.
 
     `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only ControlledShutdown v0), so is
@@ -248,7 +246,7 @@ def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
     """Reads a request's body up to the last of these fields, and passes over the rest."""
     fields = api.request.root.fields
     behind = max(at for at, field in enumerate(fields, 1) if field.name in names)
-    head = replace(api.request, root=replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
+    head = structs.replace(api.request, root=structs.replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
     reader = compile_reader(head, version)
 
     def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:

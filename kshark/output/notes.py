@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark.anomaly import CATALOGUE
 from kshark.limits import STATISTICS_ROWS
@@ -27,8 +26,7 @@ _NOT_TCP: Final = "NOT_TCP"
 _KINDS: Final = 8
 
 
-@dataclass
-class Notes:
+class Notes(Struct):
     """Counts page by page; of each weird the occurrence with the earliest packet is kept as example."""
 
     messages: int = 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
+
+from msgspec.structs import replace
 
 from kshark.schema import Layout
 from kshark.sync.compare import Difference, differences
