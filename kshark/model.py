@@ -66,8 +66,7 @@ class Moment(NamedTuple):
 BEGIN: Final = Moment(0, 0)
 
 
-@dataclass(slots=True)
-class Segments:
+class Segments(msgspec.Struct):
     """TCP segments as columns, in the order of the capture.
 
     `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
@@ -96,8 +95,7 @@ RST: Final = 4
 ACK: Final = 16
 
 
-@dataclass(slots=True)
-class Tls:
+class Tls(msgspec.Struct):
     """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were not decrypted."""
 
     client: Side
@@ -105,14 +103,13 @@ class Tls:
     server_name: str | None = None
     #: "TLS 1.3"; empty as long as it is not agreed on.
     version: str = ""
-    content: list[int] = field(default_factory=lambda: [0, 0])
-    unread: list[int] = field(default_factory=lambda: [0, 0])
+    content: list[int] = msgspec.field(default_factory=lambda: [0, 0])
+    unread: list[int] = msgspec.field(default_factory=lambda: [0, 0])
     #: Why something was not decrypted; empty where all was.
     why: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Flow:
+class Flow(msgspec.Struct, eq=False):
     """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow."""
 
     id: int
@@ -133,7 +130,7 @@ class Flow:
     #: Whether the first byte known of side 0 and side 1 is the first of its stream.
     begun: tuple[bool, bool] = (False, False)
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
-    stream_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    stream_bytes: list[int] = msgspec.field(default_factory=lambda: [0, 0])
     #: Bytes of either side that the capture does not have, as far as their number is known.
     missing_bytes: tuple[int, int] = (0, 0)
     #: Of a connection that begins with TLS.
@@ -153,8 +150,7 @@ class Flow:
         return self.ends[1 - side]
 
 
-@dataclass(slots=True, eq=False)
-class Opened:
+class Opened(msgspec.Struct, eq=False):
     """A connection is seen for the first time."""
 
     flow: Flow
@@ -162,8 +158,7 @@ class Opened:
     time_ns: int
 
 
-@dataclass(slots=True, eq=False)
-class Closed:
+class Closed(msgspec.Struct, eq=False):
     """A connection ends: `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten (too many
     connections) or capture (the capture ends).
     """
@@ -176,8 +171,7 @@ class Closed:
     side: Side | None = None
 
 
-@dataclass(slots=True, eq=False)
-class HalfClosed:
+class HalfClosed(msgspec.Struct, eq=False):
     """The first FIN of a connection: that side sends nothing any more."""
 
     flow: Flow
@@ -186,8 +180,7 @@ class HalfClosed:
     side: Side
 
 
-@dataclass(slots=True, eq=False)
-class Gap:
+class Gap(msgspec.Struct, eq=False):
     """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole) and `last_packet`
     (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS is decrypted, bytes that were not
     are missing too.
@@ -203,8 +196,7 @@ class Gap:
     reason: Literal["missing", "snapped", "buffer_full", "at_close", "undecrypted"]
 
 
-@dataclass(slots=True, eq=False)
-class Late:
+class Late(msgspec.Struct, eq=False):
     """What came of a connection from packet `since` on was known only with this packet, so much later that others did not wait for it.
 
     Stands in the time line before all that.
@@ -215,8 +207,7 @@ class Late:
     packet: int
 
 
-@dataclass(slots=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, eq=False):
     """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users see.
 
     `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows` (the connection)

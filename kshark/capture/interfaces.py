@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,7 @@ NS = 1_000_000_000
 LAST_NS = (1 << 63) - 1
 
 
-@dataclass(slots=True)
-class Interface:
+class Interface(Struct):
     """An interface of a section; `per_second` units make a second of its timestamps, `offset_s` is added to them."""
 
     link_type: int

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kshark.framing.waiting import NEVER, Waits
 from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, Opened, Side, Weird
@@ -56,8 +57,7 @@ class Place(msgspec.Struct, gc=False):
 _order: Final = attrgetter("known", "late", "packet", "after_frames", "flow")
 
 
-@dataclass(slots=True, eq=False)
-class Timeline:
+class Timeline(Struct, eq=False):
     """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits.
 
     `waits`: by flow, of which connections something waits or was known late; before that a Late is told.

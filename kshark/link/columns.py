@@ -7,10 +7,10 @@ of every packet read here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.link.inside import inside_gre, inside_udp
@@ -78,8 +78,7 @@ HEADERS_6: Final = np.dtype(
 )
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(Struct):
     """TCP segments by row of their batch, in no order; `key` has KEY_WORDS rows. `offset` to `missing` as in model.Segments."""
 
     row: Int64s

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.endpoints import host_of
@@ -30,8 +31,7 @@ class Who(NamedTuple):
     client: str | None = None
 
 
-@dataclass
-class Trouble:
+class Trouble(Struct):
     """What was found of somebody: how often each rule was broken, and by whom, or may have been; the first packet of that, and the last."""
 
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from operator import attrgetter
 from pickle import PickleBuffer
 from typing import Any, Final, NamedTuple
@@ -20,7 +19,7 @@ _BY_ROW: Final = ("stream", "start", "end", "first_packet", "first_time_ns", "la
 _columns: Final = attrgetter(*_BY_ROW)
 
 #: A connection as a tuple of its fields, in their order: `Flow(*flow_values(flow))` is another one like it.
-FLOW_FIELDS: Final = tuple(field.name for field in fields(Flow))
+FLOW_FIELDS: Final = Flow.__struct_fields__
 flow_values: Final = attrgetter(*FLOW_FIELDS)
 
 

@@ -156,7 +156,7 @@ class Sorter:
                     self._request(at, event)  # type: ignore[arg-type]
                 if event.correlation_id is UNSET and _has_ruled_code(event):  # type: ignore[union-attr,arg-type]
                     place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
-                    self.common.append((place, replace(event)))  # type: ignore[type-var]
+                    self.common.append((place, replace(event)))
             elif kind is Exchange:
                 self._exchange(at, AFTER if at - self._count in late else MESSAGES, event)  # type: ignore[arg-type]
             elif kind is Opened:

@@ -7,8 +7,9 @@ rewritten on the way (NAT) make two connections: nothing tells that they are one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark.model import Moment, Weird
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, ahead
@@ -21,8 +22,7 @@ AT_ONCE_NS: Final = 200_000_000
 _TELLING: Final = 8
 
 
-@dataclass(slots=True)
-class Again:
+class Again(Struct):
     """What a connection carried once more: packets, and bytes of each side. `later_ns` is by how much, where that can be told."""
 
     packets: int = 0
@@ -70,8 +70,7 @@ class Copies(NamedTuple):
         return [Weird("DUPLICATE_PACKETS", "reassembly", *end, text, None, None, self.first_packet, self.size, self.packets)]
 
 
-@dataclass(slots=True)
-class Range:
+class Range(Struct):
     """Sequence numbers of one side that were seen, or are known to have been sent: `size` of them from `first` on."""
 
     isn: int | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark import limits
@@ -58,8 +58,7 @@ def skipped(segment: Segment, why: str, flow: int) -> Weird:
     return Weird("BYTES_SKIPPED", "reassembly", *place)
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
+class Waiting(Struct, eq=False):
     """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first sequence number, so that
     order survives wrapping."""
 
@@ -75,8 +74,7 @@ _place = attrgetter("place")
 _NONE: Final[Any] = ()
 
 
-@dataclass(slots=True, eq=False)
-class Direction:
+class Direction(Struct, eq=False):
     """What one side has sent. `next` is the sequence number due; None until it is known."""
 
     next: int | None = None

@@ -8,10 +8,10 @@ segments before and after, and all segments of the other connections, are read o
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from kshark.model import ACK, FIN, RST, SYN, Segments
 
@@ -26,8 +26,7 @@ _HALF: Final = 1 << 31
 _WORTH_IT: Final = 8
 
 
-@dataclass(slots=True)
-class Stretches:
+class Stretches(Struct):
     """What the fast path takes, as columns with one value a direction; both directions of a connection follow each other.
 
     `seq` is the first sequence number of the stretch, `due` the one that follows its last byte; `size` counts payload bytes. The segments

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
 
@@ -15,8 +16,7 @@ class Grower(Protocol):
     run: Run | None
 
 
-@dataclass(slots=True, eq=False)
-class Run:
+class Run(Struct, eq=False):
     """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was ready."""
 
     flow: Flow
@@ -46,8 +46,7 @@ class Run:
             self.grower = None
 
 
-@dataclass(slots=True, eq=False)
-class Runs:
+class Runs(Struct, eq=False):
     """The runs of many directions as columns; each piece was ready with its own packet.
 
     One value a direction: flow, side, size in bytes, and its pieces, `first` to `behind` (exclusive). One value a piece: `start` and

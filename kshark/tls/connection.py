@@ -8,8 +8,9 @@ where some that might have been data are missing, a Gap says so. Source: RFC 844
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, Side, Tls

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kshark.analysis.argument import EXCHANGE, Argument, Place
 from kshark.analysis.findings import Tally, finding_of, in_packet_order

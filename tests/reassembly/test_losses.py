@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kshark.capture import open_captures
 from kshark.link import Link
@@ -219,7 +220,7 @@ class Captured:
     def without(self, packets: set[int]) -> Iterator[Segments]:
         for each in self.segments:
             kept = ~np.isin(each.packet, list(packets))
-            columns = {field.name: getattr(each, field.name)[kept] for field in fields(each) if field.name != "buffer"}
+            columns = {name: getattr(each, name)[kept] for name in each.__struct_fields__ if name != "buffer"}
             yield replace(each, **columns)
 
     def gaps(self, packets: set[int]) -> set[tuple[str, str]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """`name` is its own alone; `key` names columns of the tables; `states` are what it can be in, none where its table is not written yet.
 
     Rules of a machine look at its steps in their order. Where one machine's steps lie together, no other is needed to judge them: that is

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules import BOOK, RuleBook
@@ -58,8 +59,7 @@ class RuleCoverage(NamedTuple):
     noted: int
 
 
-@dataclass
-class Coverage:
+class Coverage(Struct):
     """Counts of a capture or of a part of it. `trials` are steps, `asked` exchanges that were put to a rule of one exchange, by its code;
     `said` is what rules said, by code and verdict.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
@@ -30,8 +31,7 @@ class Refusal(NamedTuple):
     client: str
 
 
-@dataclass
-class Observed:
+class Observed(Struct):
     """Counts of a capture or of a part of it; parts are added by `join`.
 
     `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any answer, `explained` those

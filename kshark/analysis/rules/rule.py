@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -61,8 +60,7 @@ class Check(Struct, frozen=True):
     apis: Collection[int] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One rule of the catalogue.
 
     What it looks at is one exchange: of the requests of `apis` that it is about (`given`) those for which `when` holds, and whose answer

@@ -6,14 +6,14 @@ A step at which no trigger of its rules holds takes the fast path; a member with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark.analysis.rules import premises
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state before the step)
     and `step`.
 
@@ -23,10 +23,10 @@ class Trigger:
     """
 
     name: str
-    sql: str = field(repr=False, default="false")
-    python: str = field(repr=False, default="")
-    premise: Callable[[Any], object] | None = field(repr=False, default=None)
-    sign: int = field(repr=False, default=0)
+    sql: str = "false"
+    python: str = ""
+    premise: Callable[[Any], object] | None = None
+    sign: int = 0
 
 
 def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.deliveries.record_rules import RecordRules, Situation

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.machines import CONNECTION, PERSISTER, Machine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.argument import EXCHANGE, Argument
