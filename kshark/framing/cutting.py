@@ -51,7 +51,9 @@ class Cuts:
     def one(self, stream: Stream, tell: Tell) -> list[Broken]:
         if not stream.can_be_cut(tell):
             return []
-        data, starts, ends = stream.joined(), list[int](), list[int]()
+        data = stream.joined()
+        starts: list[int] = []
+        ends: list[int] = []
         at, invalid = _frames(stream, data, 0, len(data), starts, ends)
         if starts:
             self._add(stream, data[:at], starts, ends)
@@ -67,7 +69,8 @@ class Cuts:
     def _add(self, stream: Stream, data: bytes, starts: list[int], ends: list[int]) -> None:
         number = self._streams.setdefault(stream, len(self._streams))
         packet, time_ns, ready, ready_ns = stream.packet, stream.time_ns, stream.ready, stream.ready_ns
-        edges, before, ids = stream.edges() if len(packet) > 1 else None, self._size, list[int]()
+        edges, before = stream.edges() if len(packet) > 1 else None, self._size
+        ids: list[int] = []
         unsure = stream.confirm(len(starts))
         for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
             first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)

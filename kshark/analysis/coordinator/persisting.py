@@ -108,7 +108,7 @@ class Persisting:
         self.before = before
         self.is_due = is_due
         self.writes: list[tuple[StateStep, Stored]] = []
-        self.left = OffsetRanges[bool]()
+        self.left: OffsetRanges[bool] = OffsetRanges()
         self.later: StateStep | None = None
         for run in runs:
             if run.type != RENEW:
@@ -136,7 +136,8 @@ class Persisting:
 
 def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]:
     """Of each of these ranges whether any of its offsets are acknowledged; they mostly stand in their order, and are gone through once."""
-    asked, concerned = sorted(runs), list[bool]()
+    asked = sorted(runs)
+    concerned: list[bool] = []
     at, count, reach, before = 0, len(asked), -1, -1
     for first, last, *_ in ranges:
         if last < before:

@@ -46,9 +46,10 @@ def acknowledged(asked: Acknowledging) -> int:
         if run.type == GAP:
             signs |= _PASSES_OVER
             break
-    for first, last, (record, *others) in asked.pieces:
+    for first, last, may in asked.pieces:
+        record = may[0]
         hold = record.hold
-        if others or hold is None or record.stage is not ACQUIRED:
+        if len(may) > 1 or hold is None or record.stage is not ACQUIRED:
             signs |= _NOT_HELD
         if hold is not None:
             if partition.refused and hold.before is not None:
@@ -89,8 +90,8 @@ def _again(number: int, pieces: Sequence[Piece]) -> int:
     """What is odd about records of which something was known before they are handed out."""
     signs = 0 if 0 < number <= USUAL_LIMIT else _UNDUE
     for piece in pieces:
-        record, *others = piece.value
-        if others or record.stage is not AVAILABLE or record.count != number - 1:
+        record = piece.value[0]
+        if len(piece.value) > 1 or record.stage is not AVAILABLE or record.count != number - 1:
             return _UNDUE
         if record.how in _TELLING:
             signs |= _AGAIN

@@ -112,7 +112,8 @@ class Locks:
 
     def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
         """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be left."""
-        entries, found = self._entries, list[tuple[int, int, Hold]]()
+        entries = self._entries
+        found: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
             *_, first, last, hold = heappop(entries)
             if hold.left:

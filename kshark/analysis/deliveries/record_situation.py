@@ -90,7 +90,7 @@ class Acknowledging(Struct, eq=False):
     @property
     def missing(self) -> list[tuple[int, int]]:
         """Offsets of which nothing was known."""
-        left = OffsetRanges[bool]()
+        left: OffsetRanges[bool] = OffsetRanges()
         for run in self.runs:
             left.put(run.first, run.last, True)
         for piece in self.pieces:

@@ -89,7 +89,8 @@ class Record(Struct, eq=False):
 
         `uncounted`: the delivery counts as none, and the record is never archived; None: it may.
         """
-        count, hold, back = self.count, self.hold, list[Record]()
+        count, hold = self.count, self.hold
+        back: list[Record] = []
         if uncounted is not False:
             back.append(Record(AVAILABLE, None if count is None else count - 1, hold, by, how))
         if not uncounted:

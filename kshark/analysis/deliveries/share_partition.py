@@ -195,18 +195,18 @@ class SharePartition:
         """Acknowledgements that were taken, or may have been where that is not `certain`."""
         if self.locks.first_ns < step.end_ns:
             self.time(step.end, step.end_ns)
-        records, taken = self.records, list[Run]()
+        taken: list[Run] = []
         for run in runs:
             first, last, kind = run
             if kind not in AFTER:
                 continue
-            known_of, changed = records.change(first, last, partial(self._after, kind, step, certain))
+            known_of, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
             if (certain and known_of <= last - first and self._take(run, step)) or changed:
                 taken.append(run)
         if not taken:
             return
         self._advance()
-        if (count := len(records)) > self.room:
+        if (count := len(self.records)) > self.room:
             self._forget(count)
         if certain and self._tell is not None:
             for run in taken:

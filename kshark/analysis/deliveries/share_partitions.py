@@ -102,7 +102,8 @@ class Deliveries:
             batches = listed.acknowledged
             if not batches:
                 continue
-            partition, pieces = self._of(step, listed.partition), list[Piece]()
+            partition = self._of(step, listed.partition)
+            pieces: list[Piece] = []
             for batch in batches:
                 pieces += partition.records.over(batch.first, batch.last)
             # of entries that repeat each other brokers take the last

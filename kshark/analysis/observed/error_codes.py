@@ -67,7 +67,8 @@ class ErrorCodes:
 
     def column(self, answers: Iterable[Message]) -> list[list[int] | None]:
         """Every code of each answer that is not zero; None of one that has none, or of an unknown API."""
-        tests, column = self.tests, list[list[int] | None]()
+        tests = self.tests
+        column: list[list[int] | None] = []
         for answer in answers:
             body = answer.body
             test = tests[type(body)] if type(body) in tests else self.learn(answer)

@@ -187,7 +187,7 @@ def _kept(now: Storing, by: StateStep) -> Ranged[Kept] | None:
 
 def _ranges(told: StateStep) -> OffsetRanges[tuple[int, int]]:
     """Delivery count and state of each offset that it tells."""
-    ranges = OffsetRanges[tuple[int, int]]()
+    ranges: OffsetRanges[tuple[int, int]] = OffsetRanges()
     for batch in told.batches:
         ranges.put(batch.first, batch.last, (batch.delivery_count, batch.state))
     return ranges
