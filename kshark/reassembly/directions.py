@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
@@ -74,7 +75,8 @@ _place = attrgetter("place")
 _NONE: Final[Any] = ()
 
 
-class Direction(Struct, eq=False):
+@dataclass(slots=True, eq=False)  # a struct takes longer to change
+class Direction:
     """What one side has sent. `next` is the sequence number due; None until it is known."""
 
     next: int | None = None
