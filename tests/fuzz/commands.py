@@ -42,6 +42,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 #: Later times have no room in pcap files.
 _PCAP_NS: Final = 10**9 << 32
+_UINT32: Final = (1 << 32) - 1
 _PLAIN: Final = (
     "ShareFetch",
     "78",
@@ -137,7 +138,7 @@ def _file(random: Random) -> bytes:
         return random.choice(
             (b"", b"\n", b"hello", random.randbytes(100), b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
         )
-    packets = [replace(it, time_ns=it.time_ns % _PCAP_NS) for it in damaged(random)[:150]]
+    packets = [replace(it, time_ns=it.time_ns % _PCAP_NS, wire_length=it.wire_length & _UINT32) for it in damaged(random)[:150]]
     data = _pcapng(packets) if random.random() < 0.4 else pcap(packets, link_type=packets[0].link_type, nano=random.random() < 0.5)
     if random.random() < 0.4:
         data = mutated(data, random, [data])
