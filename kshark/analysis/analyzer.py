@@ -335,9 +335,11 @@ class Analyzer:
         said: list[Verdict] = []
         for broker in member.brokers:
             runner = self._runners.get((broker, beat.group_id, beat.member_id))
-            if runner is not None and left:
+            if runner is None:
+                continue
+            if left:
                 runner.left(beat)
-            if runner is not None and (left or runner.is_pending):
+            if left or runner.is_pending:
                 said += runner.settle()
         return said
 

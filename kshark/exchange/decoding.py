@@ -13,7 +13,8 @@ from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.api_keys import SHARE_FETCH
@@ -246,7 +247,7 @@ def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
     """Reads a request's body up to the last of these fields, and passes over the rest."""
     fields = api.request.root.fields
     behind = max(at for at, field in enumerate(fields, 1) if field.name in names)
-    head = structs.replace(api.request, root=structs.replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
+    head = replace(api.request, root=replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
     reader = compile_reader(head, version)
 
     def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:

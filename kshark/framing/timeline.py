@@ -13,7 +13,6 @@ from itertools import accumulate, chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -42,7 +41,7 @@ _EVENT_BYTES: Final = 256
 _ON_TIME: Final = 1 << 62
 
 
-class Place(msgspec.Struct, gc=False):
+class Place(Struct, gc=False):
     """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own packet, and whether
     after the frames of that packet (as endings are)."""
 

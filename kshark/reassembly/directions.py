@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -30,7 +29,7 @@ def ahead(a: int, b: int) -> int:
     return ((a - b + HALF) & MASK) - HALF
 
 
-class Segment(msgspec.Struct, frozen=True, gc=False):
+class Segment(Struct, frozen=True, gc=False):
     """One segment; `clock_ns` is the greatest time so far, `size` counts payload bytes, of which the snap length cut off `missing`."""
 
     side: Side

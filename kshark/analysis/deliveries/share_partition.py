@@ -255,7 +255,7 @@ class SharePartition:
     def let_go(
         self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
     ) -> None:
-        """The member's session with the leader is over, or may be: what it has acquired is available again.
+        """The member's session with the leader is over, or may be, as may have been said before: what it has acquired is available again.
 
         `uncounted`: the broker takes the delivery back, too; None: nobody knows.
         """
@@ -265,8 +265,8 @@ class SharePartition:
             if not mine:
                 continue
             back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=uncounted)]
-            left = [record for record in one.value if record not in mine and record.how != "session_released"] if certain else one.value
-            self.records.put(one.first, one.last, (*left, *back))
+            others = [record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"]
+            self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
             self.worn.give_back(one.first, one.last, back)
             if certain:
                 self._say(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
