@@ -220,11 +220,12 @@ class RecordsReader:
         self, buffer: bytes, view: memoryview, start: int, position: int, end: int, batches: list[AnyBatch], spans: list[OffsetSpan] | None
     ) -> int | None:
         """Adds the batch at `position` of the field from `start` on, or what it spans, and returns where it ends; None if none is whole."""
-        room = end - position
-        if self._budget.records <= 0:
+        room, budget = end - position, self._budget
+        left = budget.records
+        if left <= 0:
             self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
             return None
-        self._budget.records -= 1
+        budget.records = left - 1
         if room >= HEADER_BYTES:
             header = _HEADER(buffer, position)
             stop: int = position + LOG_OVERHEAD + header[1]

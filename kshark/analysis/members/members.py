@@ -58,8 +58,9 @@ class Member:
     #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
     epoch: int | None = None
     confirmed: int = 0
-    #: Assignments may be missing: it came with an epoch that no answer gave, or asked to join though it was in the group.
-    missed: bool = False
+    #: From that packet on no assignment is missing: its first join, or the answer to its leave. None: some may be, since it came with an
+    #: epoch that no answer gave, or asked to join though it was in the group.
+    complete_since: int | None = None
     #: Brokers with which it had share sessions.
     brokers: tuple[Broker, ...] = ()
 
@@ -112,13 +113,18 @@ class Member:
             if self.assignments:
                 self.assignments[-1].confirmed = request
         elif sent != INITIAL or answer is None:
-            self.missed = True
+            self.complete_since = None
             self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None, on)
-        if answer is not None and given is not None:
-            self.missed = self.missed or (sent == INITIAL and self.epoch is not None)
-            self.epoch = given
-            if partitions is not None:
-                self._learn(answer, partitions, on)
+        if answer is None or given is None:
+            return
+        if sent == FINAL:
+            self.epoch, self.complete_since = None, answer
+            return
+        if sent == INITIAL and (self.epoch is not None or request < (self.complete_since or 0)):
+            self.complete_since = None
+        self.epoch = given
+        if partitions is not None:
+            self._learn(answer, partitions, on)
 
     def _learn(self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
@@ -133,11 +139,13 @@ class Member:
         told = self.told(packet)
         return None if told is None or told.partitions is None else partition in told.partitions
 
-    def never_had(self, partition: Partition) -> bool:
-        """Whether all that it was told since its join is known, and the partition in none of it."""
-        told = self.assignments
-        complete = self.join is not None and not self.missed and len(told) < _ASSIGNMENTS
-        return complete and all(one.partitions is not None and partition not in one.partitions for one in told)
+    def never_had(self, partition: Partition, packet: int) -> bool:
+        """Whether all that it was told in the membership which that packet belongs to is known, and the partition in none of it."""
+        since = self.complete_since
+        if since is None or packet < since:
+            return False
+        told = [one for one in self.assignments if one.packet >= since]
+        return len(told) < _ASSIGNMENTS and all(one.partitions is not None and partition not in one.partitions for one in told)
 
 
 class NotAssigned(NamedTuple):

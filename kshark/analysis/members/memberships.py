@@ -77,7 +77,7 @@ class Memberships:
     def _member(self, beat: Beat) -> Member:
         member = self._members.of(beat.connection.broker, beat.group_id, beat.member_id)
         if beat.kind is INITIAL and member.before is None and not member.brokers and not self._members.forgetful:
-            member.join = beat
+            member.join, member.complete_since = beat, beat.packet
         return member
 
     def _explained(self, now: MemberSituation) -> list[Verdict]:

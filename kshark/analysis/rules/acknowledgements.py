@@ -135,7 +135,10 @@ def nothing_acquired(now: Acknowledging) -> Argument | None:
     if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here or not now.is_all_seen:
         return None
     session = now.session
-    if session is None or not (session.broker.is_alone or session.member.never_had(now.partition)):
+    if session is None:
+        return None
+    join = session.member.join
+    if not session.broker.is_alone and (join is None or not session.member.never_had(now.partition, join.packet)):
         return None
     return refusal(now, "the member was handed no records of this partition", "nothing_acquired", now.extent)
 

@@ -76,7 +76,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
-        if settled or member.never_had(partition):
+        if settled or member.never_had(partition, step.packet):
             asked = f"{step.here} asked for partition {partition[1]} ({step.packets})"
             text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
             needs = EXCHANGE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")

@@ -268,6 +268,38 @@ def test_whoever_left_and_joined_again_may_be_given_the_same_epoch() -> None:
     assert unassigned(talk.without_packets([*gone.all_packets, *back.all_packets])) == [("unknown", 1)]
 
 
+def joined_again(*, late: bool = False) -> tuple[Conversation, Asked, Asked]:
+    """A member that has had 1, left and joined again, is assigned 0, and asks for 1 (`late`: it did before it left); its leave and join."""
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 1)
+    a.share_fetch(0, [1]).answered()
+    asked = a.on(talk.connection()).share_fetch(0, [1]) if late else None
+    gone = left(a)
+    back = a.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]})
+    (asked or a.share_fetch(0, [1])).answered()
+    unchanged(a)
+    return talk, gone, back
+
+
+def test_what_it_had_before_it_left_is_anothers_now() -> None:
+    talk, gone, back = joined_again()
+    assert unassigned(talk) == [("violation", 1)]
+    for seen in (gone, back):
+        for packet in seen.all_packets:
+            assert unassigned(talk.without_packets([packet])) in ([], [("unknown", 1)])
+
+
+def test_before_the_first_packet_of_the_later_membership_all_may_have_been() -> None:
+    talk, gone, back = joined_again()
+    assert unassigned(talk.without_packets([*gone.all_packets, *back.all_packets])) == []
+
+
+def test_what_it_asked_for_before_it_left_is_not_judged_by_what_it_was_given_since() -> None:
+    talk, *_ = joined_again(late=True)
+    assert unassigned(talk) == []
+
+
 def test_of_what_waits_for_a_proof_no_more_is_held_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WAITING_VERDICTS", 1)
     talk = Conversation()
