@@ -256,7 +256,7 @@ class Analyzer:
 
     def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
         connection, first = self._connections.ended(event)
-        said: list[Verdict] = [*self._oddities.ended(connection, event)] if isinstance(event, Closed) else []
+        said: list[Verdict] = [*self._oddities.ended(connection, event)] if type(event) is Closed else []
         for runner in list(connection.users):
             if first and connection.end is not None:
                 noticed = connection.end.by == "broker" or not runner.waits_on(connection)

@@ -54,7 +54,7 @@ def next_request(
     `final`: no more bytes come. `chain_at_0`: the requests from the first byte on, if they are known.
     """
     kept: Boundary | None = None
-    starts = set(edges)
+    starts = edges if len(edges) == 1 else set(edges)
     for at in _request_places(data, edges, client_id):
         chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, witness.knows)
         if not chain.consistent or not chain.headers:
@@ -64,14 +64,18 @@ def next_request(
         goes_on = last_id is not None and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT and first.client_id == client_id
         if goes_on and (by_edge or chain.whole >= 2):
             return _leading(data, at, first, witness)
-        rising = all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(chain.headers))
-        if rising and chain.whole and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final):
+        if chain.whole and _rising(chain.headers) and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final):
             return _leading(data, at, first, witness)
         if by_edge and chain.whole and other is not None:
             return kept  # sound headers over other bodies: farther on a body may fit by chance
         if by_edge and not chain.whole and kept is None:
             kept = Boundary(at, first.end, False)
     return kept
+
+
+def _rising(headers: Sequence[Header]) -> bool:
+    """Whether they are one client's, each with a higher id than the one before."""
+    return len(headers) == 1 or all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(headers))
 
 
 def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:

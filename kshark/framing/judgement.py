@@ -73,14 +73,18 @@ class Conversation:
 
         Answers wait for their requests too, as long as these are not too many bytes.
         """
-        streams, client = self.streams, self.flow.client_side
+        (one, other), client = self.streams, self.flow.client_side
         unknown = self.flow.service == "unknown"
-        first = [s.ready[0] if s.size and (s.searching or unknown) and s.ready[0] <= packet else NEVER for s in streams]
+        first = one.ready[0] if one.size and (unknown or one.searching) and one.ready[0] <= packet else NEVER
+        second = other.ready[0] if other.size and (unknown or other.searching) and other.ready[0] <= packet else NEVER
+        if first == second:
+            return first, second
+        earlier = first if first < second else second
         if unknown:
-            return min(first), min(first)
-        if client is not None and streams[client].size <= limits.HELD_BYTES:
-            first[1 - client] = min(first)
-        return first[0], first[1]
+            return earlier, earlier
+        if client is not None and self.streams[client].size <= limits.HELD_BYTES:
+            return (first, earlier) if client == 0 else (earlier, second)
+        return first, second
 
 
 def judge(
@@ -119,7 +123,7 @@ def judge(
         stream.wait_for(found, tell)
     if _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
-    elif any(stream.is_dear for stream in conversation.streams):
+    elif streams[0].is_dear or streams[1].is_dear:
         _look_again(conversation, tell)
 
 

@@ -121,18 +121,16 @@ class Framing:
         self._holes = self._reassembly.holes()
         items = self._tls.feed(transported, self._holes)
         self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
-        unsettled = {item.flow.id for item in items if isinstance(item, Gap)}
+        unsettled = {item.flow.id for item in items if type(item) is Gap}
         unsettled.update(self._uncertain, self._holes, self._waiting)
         piecewise: list[Happening] = []
         for item in items:
-            if isinstance(item, Weird):
+            if type(item) is Weird or type(item) is Opened:
                 self._told.append(item)
-            elif isinstance(item, Late):
+            elif type(item) is Late:
                 self._timeline.of(item.flow).know(item)
-            elif isinstance(item, Runs):
+            elif type(item) is Runs:
                 self._take_runs(item, unsettled, piecewise)
-            elif isinstance(item, Opened):
-                self._told.append(item)
             elif item.flow.service == "kafka" and item.flow.id not in unsettled:
                 self._take_settled(item)
             else:
@@ -158,11 +156,11 @@ class Framing:
     def _take_settled(self, item: Happening) -> None:
         """What happens to a connection that is known as Kafka and has no gap in this batch."""
         conversation = self._conversations[item.flow.id]
-        if isinstance(item, Run):
+        if type(item) is Run:
             stream = conversation.streams[item.side]
             stream.take(item, 0)
             self._touched[stream] = None
-        elif isinstance(item, Closed):
+        elif type(item) is Closed:
             self._ended.append((conversation, item))
         else:
             self._told.append(item)
@@ -205,7 +203,7 @@ class Framing:
         steps = [step for waiting in self._waiting.values() for step in waiting]
         steps += [(item, 0) for item in items]
         self._waiting = {}
-        gapped = {item.flow.id for item, _ in steps if isinstance(item, Gap)}
+        gapped = {item.flow.id for item, _ in steps if type(item) is Gap}
         queue = [(*self._place(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
@@ -215,7 +213,7 @@ class Framing:
             if hole is not None and packet >= hole.packet:
                 self._waiting.setdefault(number, []).append((item, index))
                 heappop(queue)
-            elif not isinstance(item, Run):
+            elif type(item) is not Run:
                 heappop(queue)
                 self._take_event(item, place)
             elif item.flow.service not in ("kafka", "unknown"):
@@ -236,9 +234,11 @@ class Framing:
 
     def _place(self, item: Happening, index: int) -> tuple[int, int]:
         """Its place in the time line, and its own packet."""
-        packet, side = (item.ready[index], item.side) if isinstance(item, Run) else (item.packet, item.side if type(item) is Gap else None)
+        packet = item.ready[index] if type(item) is Run else item.packet
         waits = self._timeline.waits.get(item.flow.id)
-        return (packet if waits is None else waits.place(packet, side)), packet
+        if waits is None:
+            return packet, packet
+        return waits.place(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
 
     def _piece(self, run: Run, index: int, place: int, *, gapped: bool) -> None:
         """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits from there on."""
@@ -262,10 +262,10 @@ class Framing:
         return conversation
 
     def _take_event(self, item: Gap | HalfClosed | Closed, place: int) -> None:
-        if isinstance(item, Gap):
+        if type(item) is Gap:
             if item.flow.service in ("kafka", "unknown"):
                 self._lose(self._conversation(item.flow), item, place)
-        elif isinstance(item, Closed):
+        elif type(item) is Closed:
             self._finish(self._conversations.get(item.flow.id), item, place)
         else:
             self._told.append(item)

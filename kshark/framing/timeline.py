@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
 from msgspec import Struct, field
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 
+@final
 class Ending(NamedTuple):
     """The end of a connection, with what only its end shows about it."""
 
@@ -114,9 +115,9 @@ class Timeline(Struct, eq=False):
         return lines
 
     def _place(self, told: Told) -> Place:
-        if isinstance(told, Opened):  # which is certain at once
+        if type(told) is Opened:  # which is certain at once
             return Place(told.packet, _ON_TIME, told.packet, False, told.flow.id, told)
-        if isinstance(told, Late):  # before all that it is said of
+        if type(told) is Late:  # before all that it is said of
             return Place(told.packet, told.flow, 0, False, told.flow, told)
         packet, after_frames, flow, side = _own_place(told)
         waits = self.waits.get(flow)
@@ -217,13 +218,13 @@ def _lines(frames: Frames, known: Int64s, events: list[Place]) -> list[Line]:
 
 def _own_place(told: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
     """Its packet, whether after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
-    if isinstance(told, Weird):
+    if type(told) is Weird:
         return told.packet, False, -1 if told.flow is None else told.flow, told.side
-    if isinstance(told, Gap):
+    if type(told) is Gap:
         return told.packet, False, told.flow.id, told.side
-    event = told.closed if isinstance(told, Ending) else told
+    event = told.closed if type(told) is Ending else told
     return event.packet, True, event.flow.id, None
 
 
 def _events(told: Told) -> Sequence[Line]:
-    return [*told.weirds, told.closed] if isinstance(told, Ending) else [told]
+    return [*told.weirds, told.closed] if type(told) is Ending else [told]

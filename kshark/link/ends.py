@@ -58,9 +58,11 @@ class EndsTable:
 
     def __getitem__(self, pair: int) -> Ends:
         """The ends of a pair, FORGOTTEN where they are."""
-        row = int(self._number[: self._count].searchsorted(pair))
-        if row == self._count or self._number[row] != pair:
-            return FORGOTTEN
+        row = self._count - self._numbers + pair  # of all that came since some were forgotten
+        if row < 0 or self._number[row] != pair:
+            row = int(self._number[: self._count].searchsorted(pair))
+            if row == self._count or self._number[row] != pair:
+                return FORGOTTEN
         words = self._key[row].tobytes()
         return Ends(_endpoint(words[:16], words[32:34], words[36]), _endpoint(words[16:32], words[34:36], words[36]))
 

@@ -51,9 +51,9 @@ class Notes(Struct):
                     self._message(event)
             elif type(event) is Exchange:
                 pass  # half of all events: tested early, so that no further test is needed
-            elif isinstance(event, Weird):
+            elif type(event) is Weird:
                 self._weird(event)
-            elif isinstance(event, Closed):
+            elif type(event) is Closed:
                 self.flows[event.flow.service] += 1
                 self.bytes[event.flow.service] += sum(event.flow.stream_bytes)
         self.messages += messages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, final
 
 from msgspec import Struct, field
 
@@ -16,6 +16,7 @@ class Grower(Protocol):
     run: Run | None
 
 
+@final
 class Run(Struct, eq=False):
     """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was ready."""
 
@@ -46,6 +47,7 @@ class Run(Struct, eq=False):
             self.grower = None
 
 
+@final
 class Runs(Struct, eq=False):
     """The runs of many directions as columns; each piece was ready with its own packet.
 

@@ -66,7 +66,7 @@ class Reassembly:
         self._expire(self._clock_ns, out)
         self._make_room(out)
         for item in out:
-            if isinstance(item, Run):
+            if type(item) is Run:
                 item.done()
         if len(self._connections) > limits.FLOWS:
             self._forget(out)

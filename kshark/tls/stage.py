@@ -55,9 +55,11 @@ class TlsStage:
         out: list[Item] = []
         doubtful: dict[int, list[Happening]] = {}
         for item in items:
-            if isinstance(item, Runs):
+            if type(item) is Runs:
                 self._sort_runs(item, doubtful, out)
-            elif not isinstance(item, (Weird, Late, Opened)) and self._is_doubtful(item.flow):
+            elif type(item) is Weird or type(item) is Late or type(item) is Opened:
+                out.append(item)
+            elif self._is_doubtful(item.flow):
                 doubtful.setdefault(item.flow.id, []).append(item)
             else:
                 out.append(item)

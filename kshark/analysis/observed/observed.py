@@ -192,11 +192,11 @@ class Observer:
                     observed.unanswered += event.outcome != "one_way"
                 elif (tests.get(type(response.body)) or self._codes.learn(response))(response.body):
                     self._refused(request, response)
-            elif isinstance(event, Closed):
+            elif type(event) is Closed:
                 observed.connection(event.flow)
-            elif isinstance(event, Gap):
+            elif type(event) is Gap:
                 observed.gaps += 1
-            elif isinstance(event, Weird):
+            elif type(event) is Weird:
                 observed.weird(event)
         observed.exchanges += exchanges
         observed.judged += judged

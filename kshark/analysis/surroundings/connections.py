@@ -205,14 +205,14 @@ class Connections:
         connection = self.of(event.flow)
         is_known = connection.broker is not None
         is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
-        if isinstance(event, HalfClosed) and is_client and connection.client_fin is None:
+        if type(event) is HalfClosed and is_client and connection.client_fin is None:
             connection.client_fin = event.packet
-        if isinstance(event, Closed):
+        if type(event) is Closed:
             self._closed(connection, event)
             if event.how in ("capture", "forgotten"):
                 return connection, False
         by: By = "unknown" if is_client is None else "client" if is_client else "broker"
-        if connection.ends and isinstance(event, Closed) and event.how == "fin":
+        if connection.ends and type(event) is Closed and event.how == "fin":
             by = _OTHER[connection.ends[0].by]  # `side` is who closed first
         end = End(event.packet, event.time_ns, by, event.flow.id)
         connection.ends.append(end)
