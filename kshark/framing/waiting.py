@@ -51,7 +51,7 @@ class Waits:
 
     def wait(self, since: tuple[int, int], packet: int, clock: Clock) -> None:
         """From now on waits, by side, what came with the packet `since` or later; what waited before that is known with `packet`."""
-        self.late = self.late or self._waited(packet, clock) > limits.HELD_NS
+        self.late = self.late or (self.waits and self._waited(packet, clock) > limits.HELD_NS)
         for side in (0, 1) if self.late else ():
             if self.since[side] < since[side]:
                 self._know((side,), self.since[side], packet)

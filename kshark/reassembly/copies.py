@@ -84,8 +84,10 @@ class Range(Struct):
         if due is None:
             return None
         before = EARLIER if side.isn is None else (due - side.place - side.isn) & MASK
-        numbers = [number for number in (side.acked, side.reached) if number is not None]
-        behind = max([int(side.finished), *(ahead(number, due) for number in numbers)])
+        behind = int(side.finished)
+        for number in (side.acked, side.reached):
+            if number is not None:
+                behind = max(behind, ahead(number, due))
         size = min(side.place + before, WINDOW) + behind
         return cls(side.isn, (due + behind - size) & MASK, size)
 

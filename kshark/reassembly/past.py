@@ -41,8 +41,9 @@ class Past:
         ended = live is None and not segment.flags & SYN and not last.forgotten
         if ended and not segment.size and not segment.flags & FIN:
             return True  # the last acknowledgement, or a late reset
-        if any(connection.carried(segment) for connection in self.by_pair[pair]):
-            return True
+        for connection in self.by_pair[pair]:
+            if connection.carried(segment):
+                return True
         if ended and segment.payload:
             out.append(skipped(segment, "after the connection was closed", last.flow.id))
         return ended
