@@ -125,7 +125,7 @@ def crosses(walk: Walk, actor: Actor) -> None:
     if not due:
         return
     other = walk.another(actor)
-    enough = walk.random.choice((1, 1 << 20))
+    enough = walk.random.choice((1, 1 << 20, 1 << 20))
     waits = walk.ask(actor, due, "waiting fetch", fetch=True, wait_ms=walk.random.choice((60, 150)), min_bytes=enough)
     walk.talk.pause(walk.random.choice((0.0, 0.005, 0.03)))
     crossings = (
