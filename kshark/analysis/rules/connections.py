@@ -40,7 +40,7 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step))
+    return Argument(text, (*now.known, ahead, step), because="unanswered" if ahead.answer is None else None)
 
 
 def two_writers(now: Situation) -> Argument | None:

@@ -10,8 +10,8 @@ from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
 from kshark.analysis.sessions.session_state import EndCause
-from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation, goes_on_from
-from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, next_epoch
+from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
+from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call
 from kshark.analysis.surroundings.releases import all_say
 
 #: Epochs that need a session.
@@ -35,15 +35,6 @@ def _argument(now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: b
     return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
 
 
-def _goes_on(now: Situation) -> bool:
-    """Whether the epoch goes on from what the capture shows of the session; after an opening that it does not hold it would not."""
-    step, before = now.step, now.before_here
-    if step.kind is not SUBSEQUENT or step.epoch == 1:
-        return False
-    again = before is not None and before.refused and before.epoch > 1 and goes_on_from(step.epoch, before.epoch)
-    return again or (now.session.unbroken is not None and step.epoch == next_epoch(now.session.count))
-
-
 def used_after_final(now: Situation) -> Argument | None:
     """Epoch -1 was accepted, and the session is used again."""
     return _used_on(now, "final_epoch")
@@ -58,8 +49,7 @@ def _used_on(now: Situation, cause: str) -> Argument | None:
     ended = _ended_by(now, cause)
     if ended is None:
         return None
-    goes_on = _goes_on(now)
-    return _argument(now, ended, noted=not goes_on, more="" if goes_on else _UNSEEN)
+    return _argument(now, ended, noted=not now.goes_on, more="" if now.goes_on else _UNSEEN)
 
 
 def killed_by_an_old_connection(now: Situation) -> Argument | None:

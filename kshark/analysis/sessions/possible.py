@@ -70,6 +70,8 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
 def conclude(now: Situation) -> None:
     """The states that are possible now; then the step belongs to the past."""
     session, step = now.session, now.step
+    if step.refused and now.goes_on:
+        session.astray = step
     proved = proved_alone(step, now.reply)
     if step.any_doubt is not None:
         session.lose_sight(step.any_doubt)
@@ -164,7 +166,7 @@ def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
         if other.kind is SUBSEQUENT
         and other.epoch == next_epoch(step.epoch)
         and other.packet > step.packet
-        and (other.reply is UNANSWERED or (other.is_counted and other.end < step.end))
+        and (other.reply is UNANSWERED or (other.is_counted and (step.reply is INVALID_EPOCH or other.end < step.end)))
     )
     return next(follows, None)
 

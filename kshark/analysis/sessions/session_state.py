@@ -125,6 +125,8 @@ class SessionState:
     #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
     begun: Step | None = None
     unbroken: Step | None = None
+    #: The last request that was refused although it went on from what had been counted.
+    astray: Step | None = None
     #: The packet of the last request whose answer contradicts all that was known.
     contradicted: int = 0
     #: The last exchange that showed the session to exist, and the last ones that it counted.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.sessions.session_state import Branch, EndCause, SessionState, State, Trace
-from kshark.analysis.sessions.steps import Reply, Step, next_epoch
+from kshark.analysis.sessions.steps import SUBSEQUENT, Reply, Step, next_epoch
 from kshark.analysis.surroundings.brokers import End
 from kshark.analysis.surroundings.connections import Connection
 
@@ -70,6 +70,18 @@ class Situation:
     def before_here(self) -> Step | None:
         """The request before this one on the same connection."""
         return None if self.here is None else self.here.last
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the epoch goes on from what the capture shows of the session, or from a refused one that did; after an opening that it
+        does not hold it would not.
+        """
+        step, session, before = self.step, self.session, self.before_here
+        if step.kind is not SUBSEQUENT or step.epoch == 1:
+            return False
+        if session.unbroken is not None and step.epoch == next_epoch(session.count):
+            return True
+        return before is not None and before is session.astray and goes_on_from(step.epoch, before.epoch)
 
     @cached_property
     def end_cause(self) -> EndCause | None:

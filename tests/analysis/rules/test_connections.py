@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.analysis.talks import caused, codes, opened
+from tests.analysis.talks import caused, codes, handed, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
     Conversation,
+    Thinned,
     findings,
     note,
     unknown,
@@ -34,6 +35,34 @@ def test_a_waiting_fetch_whose_session_was_replaced_or_closed_is_answered_and_no
         waiting.answered()
         assert caused(talk) == []
         assert all(finding.blame != "broker" for finding in findings(talk))
+
+
+def test_an_acknowledgement_overtakes_a_fetch_when_it_comes_not_when_it_is_answered() -> None:
+    """The broker stores the records first; without what went before nothing else is said."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    waiting = a.share_fetch(2)
+    ahead = a.on(talk.connection()).share_acknowledge(3, [(0, 4, 1)])
+    waiting.answered(INVALID_SHARE_SESSION_EPOCH)
+    ahead.answered()
+    a.share_fetch(-1).answered()
+    assert ("CONCURRENT_SESSION_REQUESTS", "violation") in codes(talk)
+    assert caused(talk) == [violation("FETCH_OVERTAKEN", waiting, blame="client", cause="overtaken")]
+
+
+def test_without_its_answer_the_other_request_may_have_come_to_nothing() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    waiting = a.share_fetch(1)
+    ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
+    waiting.answered(responses=handed((0, 5, 9)))
+    a.share_fetch(3).answered()
+    assert overtaken(talk) == ["violation"]
+    assert overtaken(talk.without_packets(ahead.answer_packets)) == ["unknown"]
+
+
+def overtaken(talk: Conversation | Thinned) -> list[str]:
+    return [verdict for code, verdict in codes(talk) if code == "FETCH_OVERTAKEN"]
 
 
 def test_the_first_connection_may_have_been_given_up_already() -> None:

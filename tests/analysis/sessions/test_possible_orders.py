@@ -129,7 +129,7 @@ def test_a_waiting_fetch_that_was_overtaken_had_been_accepted() -> None:
         (waits(), step(5, 9, on=THERE)),
         (waits(), step(5, 12, on=HERE)),
         (waits(), step(5, 12, 123, on=THERE)),
-        (waits(), step(5, 12, on=THERE, answered=20)),
+        (waits(error=0), step(5, 12, on=THERE, answered=20)),
     ],
     ids=(
         "acknowledgement",
@@ -150,6 +150,15 @@ def test_what_overtakes_no_fetch(asked: Step, other: Step) -> None:
 def test_what_was_not_answered_may_have_overtaken_it() -> None:
     silent = step(5, 12, None, on=THERE)
     assert situation(session(4), waits(), [silent]).overtaker is silent
+
+
+def test_whoever_made_the_broker_refuse_a_fetch_may_be_answered_later() -> None:
+    """An acknowledgement moves the session on when it comes, and waits for its records to be stored before it is answered."""
+    state, ahead = session(4), step(5, 12, on=THERE, answered=30, fetch=False)
+    now = taken(state, waits(), [ahead])
+    assert (now.overtaker, now.reply, state.contradicted) == (ahead, ACCEPTED, 0)
+    taken(state, ahead)
+    assert due(state) == [6]
 
 
 def test_a_fetch_that_was_not_due_was_refused_at_once() -> None:
