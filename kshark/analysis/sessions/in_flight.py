@@ -84,6 +84,8 @@ class InFlight:
                 self._update(step, partitions)
         if step.answer is not None:
             for partition, first, last, _ in step.answer.acquired:
+                if self.partitions is not None and partition not in self.partitions:
+                    self._begin(None)  # it was opened anew, unseen, or had been told to forget what is handed out late
                 if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
                     self.acknowledged_only.pop(partition, None)  # once told is enough
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)

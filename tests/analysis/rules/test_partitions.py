@@ -8,7 +8,7 @@ import pytest
 
 from kshark import limits
 from tests.analysis.coordinators import NOT_COORDINATOR
-from tests.analysis.rules.promises.partitions import gone_on, phantom
+from tests.analysis.rules.promises.partitions import gave_up, gone_on, phantom
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, assigned, codes, handed, left, opened, unchanged
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Member, Thinned, findings, note
 
@@ -29,45 +29,56 @@ def test_the_partition_is_named() -> None:
 def test_a_partition_listed_to_acknowledge_and_forgotten_at_once_is_gone() -> None:
     talk = Conversation()
     a = talk.member("a")
-    assigned(a, 0)
-    a.share_fetch(0, [0]).answered(responses=handed((1, 0, 4)))
-    a.share_fetch(1, [1], acks=[(0, 4, 1)], forget=[1]).answered()
-    a.share_fetch(2).answered(responses=handed((0, 0, 4)))
-    assert findings(talk) == []
+    gave_up(a, 0)
+    a.share_fetch(2, [1], acks=[(0, 4, 1)], forget=[1]).answered()
+    a.share_fetch(3).answered(responses=handed((0, 0, 4)))
+    assert codes(talk) == [("UNRELEASED_ON_FORGET", "note")]
 
 
 def test_a_partition_that_is_listed_or_forgotten_with_the_fetch_is_no_phantom() -> None:
     for asked in ({"partitions": [1]}, {"forget": [1]}):
         talk = Conversation()
         a = talk.member("a")
-        assigned(a, 0)
-        a.share_fetch(0, [0]).answered(responses=handed((1, 0, 4)))
-        a.share_fetch(1, [1], acks=[(0, 4, 1)]).answered()
-        a.share_fetch(2, **asked).answered(responses=handed((1, 5, 9)))  # type: ignore[arg-type]
+        gave_up(a, 0)
+        a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+        a.share_fetch(3, **asked).answered(responses=handed((1, 5, 9)))  # type: ignore[arg-type]
         unchanged(a)
-        assert codes(talk) == []
+        assert ("PHANTOM_SESSION_PARTITION", "violation") not in codes(talk)
 
 
 def test_records_of_the_other_partition_come_first() -> None:
     talk = Conversation()
     a = talk.member("a")
-    assigned(a, 0)
-    a.share_fetch(0, [0]).answered(responses=handed((1, 0, 4)))
-    a.share_fetch(1, [1], acks=[(0, 4, 1)]).answered()
-    a.share_fetch(2).answered(responses=handed((0, 0, 4), (1, 5, 9)))
+    gave_up(a, 0)
+    a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+    a.share_fetch(3).answered(responses=handed((0, 0, 4), (1, 5, 9)))
     unchanged(a)
-    assert codes(talk) == [("PHANTOM_SESSION_PARTITION", "violation")]
+    assert ("PHANTOM_SESSION_PARTITION", "violation") in codes(talk)
+
+
+def test_records_of_a_partition_that_was_not_listed_show_an_opening_that_was_not_seen() -> None:
+    """The member had the partition before: to acknowledge its records brings nothing into the session."""
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    a.share_fetch(0, [0]).answered()
+    again = a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1).answered(responses=handed((1, 0, 4)))
+    a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+    a.share_fetch(3).answered(responses=handed((1, 5, 9)))
+    unchanged(a)
+    assert "PHANTOM_SESSION_PARTITION" not in dict(codes(talk))
+    assert "PHANTOM_SESSION_PARTITION" not in dict(codes(talk.without_packets(again.all_packets)))
 
 
 def test_an_acknowledgement_hands_out_nothing() -> None:
     talk = Conversation()
     a = talk.member("a")
-    assigned(a, 0)
-    a.share_fetch(0, [0]).answered(responses=handed((1, 0, 4)))
-    a.share_fetch(1, [1], acks=[(0, 4, 1)]).answered()
-    a.share_acknowledge(2).answered()
+    gave_up(a, 0)
+    a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+    a.share_acknowledge(3).answered()
     unchanged(a)
-    assert codes(talk) == []
+    assert codes(talk) == [("UNRELEASED_ON_FORGET", "note")]
 
 
 def test_a_partition_that_is_listed_and_forgotten_is_not_strange() -> None:

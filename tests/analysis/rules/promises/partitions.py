@@ -7,12 +7,17 @@ from tests.analysis.talks import assigned, handed, left, opened, unchanged
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
 
 
-def phantom(a: Member, *left: int) -> Asked:
-    """The member is left with these partitions; 1 is forgotten, then listed to acknowledge, and stays: its records come twice more."""
+def gave_up(a: Member, *left: int) -> Asked:
+    """The member has records of partition 1, is left with these, and its session forgets it."""
     a.share_fetch(0, [0, 1]).answered(responses=handed((1, 0, 4)))
     if left:
         assigned(a, *left)
-    a.share_fetch(1, forget=[1]).answered()
+    return a.share_fetch(1, forget=[1]).answered()
+
+
+def phantom(a: Member, *left: int) -> Asked:
+    """A partition that the session forgot is listed to acknowledge, and stays: its records come twice more."""
+    gave_up(a, *left)
     brought = a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
     a.share_fetch(3).answered(responses=handed((1, 5, 9)))
     a.share_fetch(4).answered(responses=handed((1, 10, 14)))
