@@ -125,6 +125,8 @@ class SessionState:
     #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
     begun: Step | None = None
     unbroken: Step | None = None
+    #: The last packet with which it went on on another connection.
+    moved: int = 0
     #: The last request that was refused although it went on from what had been counted.
     astray: Step | None = None
     #: The packet of the last request whose answer contradicts all that was known.
@@ -233,6 +235,8 @@ class SessionState:
         elif step.kind is FINAL and reply is ACCEPTED:
             self.in_flight.close()
         if counted and step.is_counted:
+            if self.last is not None and self.last.connection is not step.connection and not step.opens:
+                self.moved = step.packet
             self.last = step
             if step.kind is not FINAL:
                 self.count = step.epoch
@@ -296,7 +300,10 @@ class SessionState:
 
 
 class Unbroken(NamedTuple):
-    """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932)."""
+    """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932).
+
+    Where it seems to move to another connection, a third one, which the capture does not hold, may have opened it anew and counted as far.
+    """
 
     session: SessionState
     since: int
@@ -305,7 +312,7 @@ class Unbroken(NamedTuple):
     def holds(self) -> bool | None:
         """None while no later request was seen to be counted."""
         begun, last = self.session.unbroken, self.session.last
-        if begun is None or begun.packet > self.since:
+        if begun is None or begun.packet > self.since or self.session.moved > self.since:
             return False
         return True if last is not None and last.packet >= self.until else None
 

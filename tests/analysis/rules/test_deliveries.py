@@ -171,6 +171,18 @@ def test_an_epoch_left_out_may_have_released_them() -> None:
     assert [code for code, _ in codes(talk)] == ["BROKER_ACCEPTED_WRONG_EPOCH"]
 
 
+def test_a_session_that_goes_on_elsewhere_may_have_been_closed_and_have_counted_as_far_again() -> None:
+    """A third connection closed it and opened another: where the capture lacks that one, all epochs are there."""
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    third = a.on(talk.connection())
+    missing = [packet for epoch in (-1, 0) for packet in third.share_fetch(epoch).answered().all_packets]
+    given(talk.member("b"), 0, (0, 9, 2))
+    goes_on(a.on(talk.connection()), 1)
+    for capture in (talk, talk.without_packets(missing)):
+        assert found(capture, "OVERLAPPING_ACQUISITION") == []
+
+
 def test_a_partition_that_its_leader_is_not_sure_of_may_begin_anew() -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9)), talk.member("b")
