@@ -35,6 +35,8 @@ _NOT_ITS_OWN: Final = frozenset({"not_owner", "not_acquired", "twice", "beyond_e
 _OF_MISTAKES: Final = dict.fromkeys(("ack_foreign", "ack_late", "ack_too_far", "ack_twice", "renew_not_held"), _NOT_ITS_OWN)
 #: What is right of any walker: each offset of a walk has a record, and now and then one is passed over.
 _ALWAYS_RIGHT: Final = frozenset({"GAP_ON_REAL_RECORD"})
+#: What a walker does with a partition all the time: said of another of its requests, where an opening is missing that was told of it.
+_OF_A_PARTITION: Final = frozenset({"FETCH_UNASSIGNED_PARTITION"})
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Known:
 
     def proved(self, finding: Finding) -> bool:
         """Whether the walker knows it, or its cause, to be right."""
+        if finding.code in _OF_A_PARTITION:
+            return _about(finding) in map(_about, self.found)
         return finding.code in _ALWAYS_RIGHT or finding.cause in self._causes_of(finding)
 
     def misnamed(self, finding: Finding) -> bool:
@@ -111,6 +115,10 @@ class Known:
         """What the whole says at the exchanges of these findings."""
         places = set(map(place_of, findings))
         return [f"{it.code} ({it.verdict}, {it.cause})" for it in self.found if place_of(it) in places]
+
+
+def _about(finding: Finding) -> tuple[str, str, str | None, str | None, int | None]:
+    return finding.code, finding.verdict, finding.member_id, finding.topic_id, finding.partition
 
 
 @cache
