@@ -168,9 +168,12 @@ def _results(now: Acknowledging, may_hold: bool) -> frozenset[int] | None:
     for pieces in (_met(now), _known(now)):
         before = -1
         for batch in now.batches:
-            results = {NOT_HELD} if before == batch.first >= (partition.start or 0) else _of_batch(now, batch, pieces, may_hold)
+            again = before == batch.first
+            results = {NOT_HELD} if again and batch.first >= (partition.start or 0) else _of_batch(now, batch, pieces, may_hold)
             if results is None:
                 return None
+            if again and any(_within(pieces, batch.first, batch.last)):  # the start offset had not passed it when the request came
+                results |= {NOT_HELD}
             before = batch.last
             possible |= results - {TAKEN}
             if TAKEN not in results:

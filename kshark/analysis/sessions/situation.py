@@ -73,13 +73,15 @@ class Situation:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the epoch goes on from what the capture shows of the session, or from a refused one that did; after an opening that it
-        does not hold it would not.
+        """Whether the epoch goes on, on one connection, from what the session counted last, or from a refused one that did; after an
+        opening that the capture does not hold it would not.
         """
         step, session, before = self.step, self.session, self.before_here
         if step.kind is not SUBSEQUENT or step.epoch == 1:
             return False
-        if session.unbroken is not None and step.epoch == next_epoch(session.count):
+        is_here = session.last is not None and session.last.connection is step.connection
+        is_here = is_here or (before is not None and before.is_counted and before.epoch == session.count)
+        if is_here and session.unbroken is not None and step.epoch == next_epoch(session.count):
             return True
         return before is not None and before is session.astray and goes_on_from(step.epoch, before.epoch)
 
