@@ -16,6 +16,7 @@ from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, runs_of
 from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.book import RuleBook
@@ -106,7 +107,8 @@ def foresight(capture: Path) -> Foresight:
 def _goes_back(now: Acquiring, piece: Piece) -> bool:
     """Whether the leader contradicts itself, as 4.1 is known to."""
     is_known = all_say(now.session.releases, "release_uncounts") is True
-    return is_known and not piece.value and piece.last < (_stored_start(now.share_partition) or 0)
+    is_done = all(one.stage in TERMINAL for one in piece.value)
+    return is_known and is_done and piece.last < (_stored_start(now.share_partition) or 0)
 
 
 def _pieces(now: Acquiring, handed: Handed) -> Iterator[Piece]:
@@ -142,9 +144,11 @@ def _counts(now: Acquiring, piece: Piece) -> frozenset[int] | None:
         asked = any(run.first <= piece.last and run.last >= piece.first for runs in partition.open for run in runs)
         stages = {AVAILABLE, ACQUIRED} if asked else {AVAILABLE}  # what is being released may be handed out
         counts = {(one.count or 0) + 1 for one in piece.value if one.stage in stages}
-    holds = [one.hold.step.end for one in piece.value if one.hold is not None]
-    since = max(holds, default=partition.doubt[0])
-    lost = sum(one.end > since and one.packet < now.answer.packet and one is not now.step for one in now.stranded)
+        if partition.stored is not None and partition.stored[1].packet > now.step.packet:  # acquired, let go and stored before the answer
+            counts |= {one.count or 0 for one in piece.value if one.how == "stored"}
+    holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
+    since = max(holds, default=(partition.doubt[0], 0))
+    lost = sum(may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step for one in now.stranded)
     least = 0 if all_say(now.session.releases, "release_uncounts") is False else -lost  # 4.1 takes back deliveries that nobody saw
     return frozenset(max(1, count + more) for count in counts for more in range(least, lost + 1))
 
@@ -168,12 +172,9 @@ def _results(now: Acknowledging, may_hold: bool) -> frozenset[int] | None:
     for pieces in (_met(now), _known(now)):
         before = -1
         for batch in now.batches:
-            again = before == batch.first
-            results = {NOT_HELD} if again and batch.first >= (partition.start or 0) else _of_batch(now, batch, pieces, may_hold)
+            results = {NOT_HELD} if before == batch.first >= (partition.start or 0) else _of_batch(now, batch, pieces, may_hold)
             if results is None:
                 return None
-            if again and any(_within(pieces, batch.first, batch.last)):  # the start offset had not passed it when the request came
-                results |= {NOT_HELD}
             before = batch.last
             possible |= results - {TAKEN}
             if TAKEN not in results:
@@ -202,7 +203,8 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
         return None
     if batch.last < start:  # all that is done with is passed over, when the broker gets to move its start offset
         stored = _stored_start(now.share_partition)
-        return {TAKEN} if stored is None or batch.last < stored else {TAKEN, NOT_HELD}
+        had_passed = not any(_within(pieces, batch.first, batch.last)) and (stored is None or batch.last < stored)
+        return {TAKEN} if had_passed else {TAKEN, NOT_HELD}
     if batch.last >= end:
         return {INVALID, NOT_HELD}
     first = max(batch.first, start)

@@ -23,7 +23,7 @@ from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
 from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Stored, runs_of, stored_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.deliveries.sight import seen_since
-from kshark.analysis.deliveries.stranded import Stranded
+from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
 from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
 from kshark.analysis.observed.coverage import Covering
@@ -221,7 +221,7 @@ class Deliveries:
             partition.begin(start, stored)
             partition.stored, partition.seen = (start, read), max(partition.seen, read.call.end)  # a restart before is over
             for lost in self._stranded.of(partition.group_id, partition.leader):
-                if lost.end > read.packet:
+                if may_have_acquired(lost, read.packet, read.call.time_ns):
                     partition.miss(lost)
 
     # -- one partition

@@ -13,6 +13,8 @@ from kshark.analysis.surroundings.brokers import Broker
 
 #: Fetches of one group at one broker that are remembered.
 _MOST: Final = 16
+#: No client lets a fetch wait so long (request.timeout.ms); its broker lets it wait as long as the client asked for, also if that has gone.
+_LONGEST_WAIT_NS: Final = 30_000_000_000
 
 
 class Stranded:
@@ -38,3 +40,8 @@ class Stranded:
         if len(self._fetches) > limits.SHARE_PARTITIONS:
             del self._fetches[next(iter(self._fetches))]
         return True
+
+
+def may_have_acquired(fetch: Step, packet: int, time_ns: int) -> bool:
+    """Whether such a fetch may have acquired records after that packet, at that time."""
+    return fetch.end > packet or (fetch.answer is None and fetch.end_ns + _LONGEST_WAIT_NS > time_ns)

@@ -8,6 +8,7 @@ from typing import Final
 from kshark.analysis.argument import Argument
 from kshark.analysis.deliveries.record_situation import Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Piece
+from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import AVAILABLE
 from kshark.analysis.rules.deliveries import again, say
@@ -120,10 +121,11 @@ def _seen(now: Acquiring, handed: Handed, piece: Piece) -> int | None:
 
 
 def _lost(now: Acquiring, piece: Piece) -> Step | None:
-    """A fetch since the last delivery that may have acquired the records and handed out none."""
-    holds = [one.hold for one in piece.value if one.hold is not None]
-    since = max((hold.step.end for hold in holds), default=now.share_partition.doubt[0])
-    return next((one for one in now.stranded if one.end > since and one.packet < now.answer.packet and one is not now.step), None)
+    """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer shows that."""
+    holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
+    since = max(holds, default=(now.share_partition.doubt[0], 0))
+    others = (one for one in now.stranded if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since))
+    return min(others, key=lambda one: (one.answer is None, one.packet), default=None)
 
 
 # -- words

@@ -1,0 +1,42 @@
+"""Fetches that may have acquired records and handed out none: the first records that are seen need not be the first."""
+
+from __future__ import annotations
+
+from kshark.analysis import Analyzer
+from tests.analysis.coordinators import Sender
+from tests.analysis.rules.promises.deliveries import given
+from tests.analysis.talks import opened
+from tests.conversation import Conversation, events
+
+
+def started(*, closed: bool, pause: float = 0) -> int | None:
+    """The start offset where the first records handed out are 20 to 39. `closed`: before that a fetch waited on a connection that ended, just
+    before the leader read its state and so long before they came.
+    """
+    talk = Conversation()
+    Sender(talk.connection()).initialize().accepted()
+    a = opened(talk)
+    if closed:
+        gone = a.on(talk.connection())
+        gone.share_fetch(1)
+        gone.connection.reset()
+        talk.pause(pause)
+    Sender(talk.connection()).read().given(-1)
+    given(talk.member("b"), 0, (20, 39, 1))
+    analyzer = Analyzer()
+    analyzer.page(events(talk))
+    (partition,) = analyzer.in_flight(talk.wire.time_ns)
+    return partition.start_offset
+
+
+def test_the_first_records_that_a_leader_hands_out_are_the_first_it_has() -> None:
+    assert started(closed=False) == 20
+
+
+def test_a_broker_goes_on_with_a_fetch_whose_connection_is_gone() -> None:
+    """It may have acquired records behind the Read, although its connection ended before."""
+    assert started(closed=True) is None
+
+
+def test_no_fetch_waits_for_ever() -> None:
+    assert started(closed=True, pause=31) == 20
