@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.broker.state import OLD_CONNECTION_CLOSED, RACED, SHARE_FETCH, Request, Turn
+from tests.broker.state import OLD_CONNECTION_CLOSED, RACED, REOPENING, SHARE_FETCH, Request, Turn
 from tests.broker.table import Outcome
 
 NO_SESSION: Final = 122
@@ -80,7 +80,7 @@ def _of_turn(request: Request, error: int, turn: Turn, overtakers: Collection[Re
     if request.epoch < -1:
         return _alone("negative")
     if error == NO_SESSION:
-        gone = {"model_lost": "unknown", RACED: OLD_CONNECTION_CLOSED}.get(turn.gone, turn.gone)
+        gone = {"model_lost": "unknown", REOPENING: "unknown", RACED: OLD_CONNECTION_CLOSED}.get(turn.gone, turn.gone)
         also = {"connection_closed"} if gone == "broker_restart" else set()
         return frozenset({gone, *also}), frozenset({gone})
     if request.epoch == 0 and request.api_key != SHARE_FETCH:

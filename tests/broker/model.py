@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tests.broker.releases import Release
-from tests.broker.state import SHARE_FETCH, End, Request, Session, State, Turn, end, take
+from tests.broker.state import REOPENING, SHARE_FETCH, End, Request, Session, State, Turn, end, take
 from tests.broker.table import Outcome, dies_with_older_connection, next_epoch
 
 #: More possible states of one session than this, and the model has lost it.
@@ -128,6 +128,8 @@ class Model:
             if isinstance(first, Request):
                 for room in rooms:
                     yield from take(state.without(first), first, room=room, older_kill=older_kill)
+                if _is_raced(first, state):
+                    yield replace(state, session=None, gone=REOPENING)
             if isinstance(ending, End) and _may_be_noticed(items, ending):
                 yield from end(state, ending, older_kill=older_kill)
 
@@ -177,6 +179,12 @@ def _with_end(state: State, ending: End) -> State:
     """Nobody will see the answers to what was taken on that connection."""
     taken = tuple(taken for taken in state.taken if taken.request.port != ending.port)
     return replace(state, queue=(*state.queue, ending), taken=taken)
+
+
+def _is_raced(request: Request, state: State) -> bool:
+    """Whether it opens the session anew while a request is on its way on another connection."""
+    others = any(isinstance(item, Request) and item.port != request.port for item in state.queue)
+    return others and state.session is not None and request.api_key == SHARE_FETCH and request.epoch == 0 and request.early is None
 
 
 def _matters(port: int, state: State) -> bool:

@@ -19,6 +19,8 @@ SHARE_SESSION_LIMIT_REACHED: Final = 133
 #: Why there is no session after the end of an older connection: until 4.1 always, later where the end and a reopening crossed.
 OLD_CONNECTION_CLOSED: Final = "old_connection_closed"
 RACED: Final = "old_connection_closed while the session was opened anew"
+#: An opening takes the old session away before there is a new one, and another request may come in between.
+REOPENING: Final = "the session was just being opened anew"
 #: What a session expects of which nothing is known but that it is there and expects something else.
 ANOTHER: Final = -9
 

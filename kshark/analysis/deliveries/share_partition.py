@@ -110,10 +110,14 @@ class SharePartition:
         self.seen = step.packet
 
     def follow(self, step: Call) -> None:
-        """Records change: before the last change or behind it, two connections answered so close to each other do not tell."""
+        """Records change: before the last change or behind it, two connections answered so close to each other do not tell. Nor does what
+        was known late, as bytes are missing before it.
+        """
         last, self.last = self.last, step
-        if last is not None and last.connection is not step.connection and not step.connection.clock.is_before(last.end_ns, step.end_ns):
-            self.shaken = step.end
+        if last is None or last.connection is step.connection:
+            return
+        if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
+            self.shaken = max(last.end, step.end)
 
     # -- what is known
 

@@ -23,6 +23,8 @@ def phantom(now: Situation) -> Argument | None:
         brought = acknowledged_only.get(partition)
         if brought is None or partition in step.forgotten or any(listed.partition == partition for listed in step.listed):
             continue
+        if brought.connection is not step.connection or now.session.moved > brought.packet:
+            continue  # on a third connection it may have been opened anew
         assigned = member.is_assigned(partition, step.packet)
         if assigned:
             continue
