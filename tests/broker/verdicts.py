@@ -14,7 +14,7 @@ from kshark.model import Finding
 
 #: May be said of any request that goes on after a refusal (rule 38); and walkers fetch whatever was assigned to them, group or no group,
 #: do not forget what they acknowledged by mistake, overtake their own fetches, now and then pass over a record as if it were a gap, and
-#: open sessions as fast as they like. The last one is the broker's: where a leader reads its state anew while its old timers still write, it
+#: open sessions as fast as they like. The last one is the broker's: where a leader reads its state anew while old timers still write, it
 #: hands out what it has stored as done (4.2.1, 4.3.1).
 ALLOWED = (
     "NO_RECOVERY",
