@@ -22,7 +22,7 @@ from typing import Final
 from kshark.model import Finding, PacketBatch
 from tests.packets import Packet, pcap
 from tests.thinning import Loss, Mask, Place, Whole, added, findings_in, findings_of, place_of, removals
-from tests.walks.marking import WALKS, steps_of
+from tests.walks.marking import CODES, WALKS, steps_of
 
 #: Recorded variants, each named after its walk.
 THINNED = WALKS / "thinned"
@@ -84,11 +84,12 @@ def losses(whole: Whole, seed: int, count: int) -> Iterator[Loss]:
 
 @dataclass(frozen=True)
 class Known:
-    """A capture, what is found in it, and where a walker stood by, which causes it allows."""
+    """A capture, what is found in it, and where a walker stood by, which causes it allows, and which codes tell of its mistakes."""
 
     whole: Whole
     found: list[Finding]
     causes: dict[tuple[str, int | None], frozenset[str]]
+    mistakes: dict[tuple[str, int | None], str]
 
     @cached_property
     def codes(self) -> set[tuple[str, Place]]:
@@ -98,7 +99,8 @@ class Known:
         """Whether the walker knows it, or its cause, to be right."""
         if finding.code in _OF_A_PARTITION:
             return _about(finding) in map(_about, self.found)
-        return finding.code in _ALWAYS_RIGHT or finding.cause in self._causes_of(finding)
+        told = self.mistakes.get(_key(finding))
+        return finding.code in _ALWAYS_RIGHT or finding.code == told or finding.cause in self._causes_of(finding)
 
     def misnamed(self, finding: Finding) -> bool:
         """Whether it accuses by a cause that the walker knows to be none, and that the whole does not name."""
@@ -108,13 +110,17 @@ class Known:
         return bool(causes) and causes.isdisjoint({"unknown", finding.cause})
 
     def _causes_of(self, finding: Finding) -> frozenset[str]:
-        client, _, correlation_id = place_of(finding)
-        return self.causes.get((client.rsplit(":", 1)[1], correlation_id), frozenset())
+        return self.causes.get(_key(finding), frozenset())
 
     def there(self, findings: Iterable[Finding]) -> list[str]:
         """What the whole says at the exchanges of these findings."""
         places = set(map(place_of, findings))
         return [f"{it.code} ({it.verdict}, {it.cause})" for it in self.found if place_of(it) in places]
+
+
+def _key(finding: Finding) -> tuple[str, int | None]:
+    client, _, correlation_id = place_of(finding)
+    return client.rsplit(":", 1)[1], correlation_id
 
 
 def _about(finding: Finding) -> tuple[str, str, str | None, str | None, int | None]:
@@ -125,10 +131,13 @@ def _about(finding: Finding) -> tuple[str, str, str | None, str | None, int | No
 def loaded(capture: Path) -> Known:
     whole = Whole.load(capture)
     causes: dict[tuple[str, int | None], frozenset[str]] = {}
+    mistakes: dict[tuple[str, int | None], str] = {}
     for step in steps_of(capture):
         key = str(step.client_port), step.request[1]
         causes[key] = causes.get(key, frozenset()) | step.causes | _OF_MISTAKES.get(step.mistake or "", frozenset())
-    return Known(whole, findings_of(whole, whole.everything()), causes)
+        if step.mistake in CODES:
+            mistakes[key] = CODES[step.mistake]
+    return Known(whole, findings_of(whole, whole.everything()), causes, mistakes)
 
 
 def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Added]:
