@@ -49,6 +49,15 @@ class Told:
         return [(change.event, change.first, change.last) for change in self.changes]
 
 
+def test_what_is_known_late_may_have_changed_records_before_or_behind_the_others() -> None:
+    here, there = connection(0), connection(1)
+    for before, packet, on, shaken in ((5, 10, there, 0), (40, 30, there, 41), (40, 30, here, 0)):
+        partition = SharePartition(step(0), ONE, LEADER, GroupLocks())
+        partition.follow(step(1, before, on=here))
+        partition.follow(step(1, packet, on=on))
+        assert partition.shaken == shaken, (before, packet)
+
+
 def test_records_are_acquired_and_acknowledged() -> None:
     told = Told()
     told.acquires(10, 0, 9)

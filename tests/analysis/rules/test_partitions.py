@@ -71,6 +71,18 @@ def test_records_of_a_partition_that_was_not_listed_show_an_opening_that_was_not
     assert "PHANTOM_SESSION_PARTITION" not in dict(codes(talk.without_packets(again.all_packets)))
 
 
+def test_where_the_session_goes_on_elsewhere_it_may_have_been_opened_anew() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    gave_up(a, 0)
+    a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
+    b = a.on(talk.connection())
+    for fetch in (b.share_fetch(3), b.share_fetch(4)):
+        fetch.answered(responses=handed((1, 5, 9)))
+    unchanged(a)
+    assert "PHANTOM_SESSION_PARTITION" not in dict(codes(talk))
+
+
 def test_an_acknowledgement_hands_out_nothing() -> None:
     talk = Conversation()
     a = talk.member("a")
