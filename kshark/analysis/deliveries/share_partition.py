@@ -62,8 +62,7 @@ class SharePartition:
         self, step: Step, partition: Partition, leader: Broker, group: GroupLocks, tell: Callable[[Change], object] | None = None
     ) -> None:
         self.group_id, self.partition = step.group_id, partition
-        self.leader = leader
-        self.seen = step.packet
+        self.leader, self.seen = leader, step.packet
         self.hosts: dict[str, None] = {}
         self.records: OffsetRanges[May] = OffsetRanges()
         self.start: int | None = None
@@ -110,13 +109,10 @@ class SharePartition:
         self.seen = step.packet
 
     def follow(self, step: Call) -> None:
-        """Records change: before the last change or behind it, two connections answered so close to each other do not tell. Nor does what
-        was known late, as bytes are missing before it.
-        """
+        """Records change: before the last change or behind it, connections so close to each other do not tell, nor what was known late."""
         last, self.last = self.last, step
-        if last is None or last.connection is step.connection:
-            return
-        if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
+        clock = step.connection.clock
+        if last and last.connection is not step.connection and not (last.end <= step.end and clock.is_before(last.end_ns, step.end_ns)):
             self.shaken = max(last.end, step.end)
 
     # -- what is known
@@ -261,14 +257,15 @@ class SharePartition:
     ) -> None:
         """The member's session with the leader is over, or may be, as may have been said before: what it has acquired is available again.
 
-        `uncounted`: the broker takes the delivery back, too; None: nobody knows.
+        `uncounted`: the broker takes the delivery back, too, unless the lock was out before; None: nobody knows.
         """
         self.time(packet, time_ns)
         for one in self._locked(member_id):
             mine = [record for record in one.value if record.is_held_by(member_id)]
             if not mine:
                 continue
-            back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=uncounted)]
+            taken_back = None if uncounted and mine[0].may_run_out(time_ns) else uncounted
+            back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)]
             others = [record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"]
             self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
             self.worn.give_back(one.first, one.last, back)
@@ -349,8 +346,7 @@ class SharePartition:
     def lose_sight(self, packet: int, why: str) -> None:
         """Of what was before that packet nothing is certain any more."""
         self._begin_anew(why)
-        self.start = self.stored = None
-        self.persistence, self.doubt = Persistence(), (packet, why)
+        self.start, self.stored, self.persistence, self.doubt = None, None, Persistence(), (packet, why)
 
     def _forget(self, count: int) -> None:
         """Of what is done with a little is kept, for acknowledgements that come twice; `count` ranges are too many."""

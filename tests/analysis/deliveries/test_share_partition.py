@@ -58,6 +58,15 @@ def test_what_is_known_late_may_have_changed_records_before_or_behind_the_others
         assert partition.shaken == shaken, (before, packet)
 
 
+def test_whether_a_lock_was_out_before_its_session_ended_is_not_known_to_the_millisecond() -> None:
+    """Seen on 4.1.2, which takes the delivery back with the session, and not with the lock."""
+    for late, counts in ((500, "available 0"), (1009, "available 0"), (1010, "available 0 or available 1")):
+        told = Told()
+        told.acquires(10, 0, 9)
+        told.partition.let_go("a", late, late * MS, certain=True, uncounted=True)
+        assert told.at(late) == [(0, 9, counts)], late
+
+
 def test_records_are_acquired_and_acknowledged() -> None:
     told = Told()
     told.acquires(10, 0, 9)
