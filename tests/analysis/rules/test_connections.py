@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.analysis.talks import caused, codes, handed, opened
+from tests.analysis.rules.promises.connections import overtaken_and_served
+from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
@@ -51,12 +52,7 @@ def test_an_acknowledgement_overtakes_a_fetch_when_it_comes_not_when_it_is_answe
 
 
 def test_without_its_answer_the_other_request_may_have_come_to_nothing() -> None:
-    talk = Conversation()
-    a = opened(talk)
-    waiting = a.share_fetch(1)
-    ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
-    waiting.answered(responses=handed((0, 5, 9)))
-    a.share_fetch(3).answered()
+    talk, _, ahead = overtaken_and_served()
     assert overtaken(talk) == ["violation"]
     assert overtaken(talk.without_packets(ahead.answer_packets)) == ["unknown"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import handed, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, note, unknown, violation
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, note, unknown, violation
 
 
 @promise
@@ -67,14 +67,20 @@ def a_waiting_fetch_may_have_been_overtaken() -> Said:
     ]
 
 
-@promise
-def an_overtaken_fetch_is_answered_with_records() -> Said:
+def overtaken_and_served() -> tuple[Conversation, Asked, Asked]:
+    """A fetch waits, another request moves the session on, and the fetch gets records all the same: both, as asked."""
     talk = Conversation()
     a = opened(talk)
     waiting = a.share_fetch(1)
     ahead = a.on(talk.connection()).share_acknowledge(2, [(0, 4, 1)]).answered()
     waiting.answered(responses=handed((0, 5, 9)))
     a.share_fetch(3).answered()
+    return talk, waiting, ahead
+
+
+@promise
+def an_overtaken_fetch_is_answered_with_records() -> Said:
+    talk, waiting, ahead = overtaken_and_served()
     return talk, [
         violation("CONCURRENT_SESSION_REQUESTS", ahead.sent, blame="client"),
         note("SESSION_CROSS_CONNECTION", ahead),
