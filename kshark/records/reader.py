@@ -77,7 +77,9 @@ class RecordsReader:
         self.pending_bytes = 0
         #: Whether a control batch was read; whoever uses it resets it.
         self.controls = False
-        self._opened = opened
+        self._closed = not opened
+        self._checked = opened == "checked"
+        self._headers = opened == "headers"
         self._make: MakeRecord = Record if payload else sizes_only
         self._columns = Columns(payload)
         self._columns_from = columns_from
@@ -96,7 +98,7 @@ class RecordsReader:
         If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are read, up to the
         first bytes that are none, and nothing counts as wrong.
         """
-        if not self._opened:
+        if self._closed:
             return RecordsField(end - start)
         if start < end:
             self._budget.add(end - start)
@@ -110,8 +112,9 @@ class RecordsReader:
             if stop is None:
                 break
             position = stop
-        self.unclaimed = self.unclaimed or bool(batches or self._faults or self._if_produced)
-        if self._opened == "checked":
+        if batches or self._faults or self._if_produced:
+            self.unclaimed = True
+        if self._checked:
             if spans is None:
                 return RecordsField(end - start)
             told = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
@@ -233,7 +236,7 @@ class RecordsReader:
                 crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
                 if not crc_ok or header[12] != header[6] + 1 or header[5] & CODEC_BITS >= CODEC_COUNT:
                     self._doubt(header, crc_ok)
-                if self._opened != "checked":
+                if not self._checked:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 elif spans is not None:
                     add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
@@ -298,7 +301,7 @@ class RecordsReader:
         if batch.control:
             self.controls = True
         start = position + HEADER_BYTES
-        if self._opened == "headers" or codec >= CODEC_COUNT:
+        if self._headers or codec >= CODEC_COUNT:
             pass
         elif codec == 0:
             self._pend(Span(buffer, start, stop, batch, self._budget))
