@@ -35,7 +35,7 @@ OF_PARTITIONS = frozenset({3, 6, 74, 100})
 #: How well a thing was foretold: nothing else was possible, something else was too, the capture had not told enough, it was impossible.
 ALONE, ONE_OF, UNTOLD, SURPRISE = ("nothing else possible", "one of several", "not known", "surprise")
 #: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of a batch.
-TAKES_BACK = "the leader goes back behind the start offset that it stored"
+TAKES_BACK = "the leader goes back behind its start offset"
 
 
 @dataclass
@@ -108,7 +108,8 @@ def _goes_back(now: Acquiring, piece: Piece) -> bool:
     """Whether the leader contradicts itself, as 4.1 is known to."""
     is_known = all_say(now.session.releases, "release_uncounts") is True
     is_done = all(one.stage in TERMINAL for one in piece.value)
-    return is_known and is_done and piece.last < (_stored_start(now.share_partition) or 0)
+    start = max(_stored_start(now.share_partition) or 0, now.share_partition.start or 0)
+    return is_known and is_done and piece.last < start
 
 
 def _pieces(now: Acquiring, handed: Handed) -> Iterator[Piece]:

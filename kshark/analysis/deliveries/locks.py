@@ -127,8 +127,9 @@ class Locks:
             return []
         return sorted({(first, last) for _, _, first, last, hold in self._entries if hold.left and hold.step.member_id == member_id})
 
-    def clear(self) -> None:
-        self.forgotten_ns = max((entry[0] for entry in self._entries), default=self.forgotten_ns)
+    def clear(self, until_ns: int = 0) -> None:
+        """All begins anew; locks that nobody saw may last until `until_ns`."""
+        self.forgotten_ns = max(self.forgotten_ns, until_ns, *(entry[0] for entry in self._entries))
         self._entries.clear()
         self.first_ns = _NEVER
         self._forget(self._members)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kshark.analysis.coordinator.state_steps import StateBatch
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import Ranged
-from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, AVAILABLE, STORED, Stage
+from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, AVAILABLE, STORED, TERMINAL, Stage
 from kshark.analysis.sessions.steps import Batch, Step
 
 #: A timer that is due may come so much later.
@@ -107,6 +107,11 @@ class Record(Struct, eq=False):
 #: States of which records are in one.
 May = tuple[Record, ...]
 Piece = Ranged[May]
+
+
+def is_done(may: May) -> bool:
+    """Whether records are done with, whatever of these they are in."""
+    return TERMINAL.issuperset([one.stage for one in may])
 
 
 class Run(NamedTuple):

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, takewhile
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kshark import limits
@@ -19,7 +19,8 @@ from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before
+from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before, is_done
+from kshark.analysis.deliveries.stored_records import UNEXPLAINED, settled
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
@@ -34,7 +35,6 @@ _LONGEST_NS: Final = 3_600_000_000_000
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
-_stage: Final = attrgetter("stage")
 _first: Final = itemgetter(0)
 
 
@@ -61,8 +61,10 @@ class SharePartition:
     def __init__(
         self, step: Step, partition: Partition, leader: Broker, group: GroupLocks, tell: Callable[[Change], object] | None = None
     ) -> None:
-        self.group_id, self.partition = step.group_id, partition
-        self.leader, self.seen = leader, step.packet
+        self.group_id = step.group_id
+        self.partition = partition
+        self.leader = leader
+        self.seen = step.packet
         self.hosts: dict[str, None] = {}
         self.records: OffsetRanges[May] = OffsetRanges()
         self.start: int | None = None
@@ -90,9 +92,11 @@ class SharePartition:
         self.locked: Locked | None = None
         #: The last exchange that changed records.
         self.last: Call | None = None
-        self.worn, self.window = Worn(), Window()
+        self.worn = Worn()
+        self.window = Window()
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
-        self._is_fresh, self._begun_at = False, 0
+        self._is_fresh = False
+        self._begun_at = 0
         self._tell = tell
         self.locks: Final = Locks(partition, group)
 
@@ -111,8 +115,9 @@ class SharePartition:
     def follow(self, step: Call) -> None:
         """Records change: before the last change or behind it, connections so close to each other do not tell, nor what was known late."""
         last, self.last = self.last, step
-        clock = step.connection.clock
-        if last and last.connection is not step.connection and not (last.end <= step.end and clock.is_before(last.end_ns, step.end_ns)):
+        if last is None or last.connection is step.connection:
+            return
+        if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
             self.shaken = max(last.end, step.end)
 
     # -- what is known
@@ -152,7 +157,7 @@ class SharePartition:
     def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece], Lacks | None]]) -> None:
         """An answer hands records out: first and last offset, the number of their delivery, what they were before, what they lack."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
-            left = [one for one in self.earlier[0].over(0, self.reached) if not _is_done(one.value)] if self.earlier is not None else []
+            left = [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)] if self.earlier is not None else []
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
             self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
         self.earlier, self.handed = None, answer.packet
@@ -189,7 +194,8 @@ class SharePartition:
     def miss(self, fetch: Step) -> None:
         """A fetch may have acquired records and handed out none: those that were seen first need not be the first."""
         if self._is_fresh and (self.start is None or self._begun_at > fetch.packet):
-            self._is_fresh, self.start = False, None
+            self._is_fresh = False
+            self.start = None
 
     def acknowledge(self, step: Step, runs: Iterable[Run], *, certain: bool) -> None:
         """Acknowledgements that were taken, or may have been where that is not `certain`."""
@@ -262,7 +268,7 @@ class SharePartition:
         self.time(packet, time_ns)
         for one in self._locked(member_id):
             mine = [record for record in one.value if record.is_held_by(member_id)]
-            if not mine:
+            if not mine or (not certain and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)):
                 continue
             taken_back = None if uncounted and mine[0].may_run_out(time_ns) else uncounted
             back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)]
@@ -274,19 +280,23 @@ class SharePartition:
 
     # -- what a share coordinator has stored of it
 
-    def begin(self, start: int, stored: Iterable[Stored]) -> None:
-        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first record it acquires."""
+    def begin(self, start: int, stored: Iterable[Stored], time_ns: int) -> None:
+        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first record it acquires.
+
+        What was handed out before, were it unseen, may be given back and stored as long as locks last, and is news to who has read.
+        """
         earlier = self.records
-        self._begin_anew("read")
+        self._begin_anew("read", 0 if self.locked is None else time_ns + self.locked.lock_ns + TIMER_NS)
         for piece in earlier.over(0, start - 1):
-            if _is_done(piece.value):  # and stays so, for acknowledgements that come twice
+            if is_done(piece.value):  # and stays so, for acknowledgements that come twice
                 self.records.put(*piece)
-        self._is_fresh, self._begun_at = start < 0, 0
+        self._is_fresh = start < 0
+        self._begun_at = 0
         self.start = self.end = None if start < 0 else start
         for one in stored:
             self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))
             for piece in earlier.over(one.first, one.last) if one.stage in TERMINAL else ():
-                if set(map(_stage, piece.value)) == {one.stage}:  # by whom is still known
+                if {known.stage for known in piece.value} == {one.stage}:  # by whom is still known
                     self.records.put(*piece)
             self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
         self._advance()
@@ -310,55 +320,44 @@ class SharePartition:
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """An administrator moved the start offset of a group without members."""
-        self.begin(start, ())
+        self.begin(start, (), time_ns)
         self._say(packet, time_ns, "offset_reset", None, start, start - 1)
 
     def _settle(self, packet: int, sent_ns: int, time_ns: int, stored: Stored) -> None:
-        known_of = 0
+        known_of, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
-            may = piece.value
             known_of += piece.last - piece.first + 1
-            agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
-            if agreeing or _is_done(may):  # a broker that read the state anew may still write what it knew before
-                if 0 < len(agreeing) < len(may):
-                    self.records.put(piece.first, piece.last, agreeing)
-                    if agreeing[0].by is None or agreeing[0].how == "session_released":
-                        self._say(packet, time_ns, agreeing[0].how, may[0].by, piece.first, piece.last)
-                continue
-            held = may[0]
-            how = "stored"  # somebody else acquired them, and the capture lacks that
-            if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
-                how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
-            now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-            if time_ns <= self.locks.forgotten_ns or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
-                self.records.put(piece.first, piece.last, (*may, now))  # what is stored may be older than what is known
-                continue
-            self.records.put(piece.first, piece.last, (now,))
-            self.worn.give_back(piece.first, piece.last, (now,))
-            if how != "stored":
-                self._say(packet, time_ns, how, None if held.hold is None else held.hold.step, piece.first, piece.last)
-        if known_of > stored.last - stored.first or time_ns <= self.locks.forgotten_ns:
+            now, event, step = settled(piece.value, stored, sent_ns, time_ns, is_late=is_late)
+            if now is not piece.value:
+                self.records.put(piece.first, piece.last, now)
+            if event is not None:
+                if now[0] not in piece.value:
+                    self.worn.give_back(piece.first, piece.last, now)
+                self._say(packet, time_ns, event, step, piece.first, piece.last)
+        if known_of > stored.last - stored.first or is_late:
             return  # nothing is new, or it was handed out before all began anew: who leads now may not know
         for first, last in self.records.gaps(stored.first, stored.last):
             if self.start is None or last >= self.start:
-                self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, "stored"),))
+                self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, UNEXPLAINED),))
 
     def lose_sight(self, packet: int, why: str) -> None:
         """Of what was before that packet nothing is certain any more."""
         self._begin_anew(why)
-        self.start, self.stored, self.persistence, self.doubt = None, None, Persistence(), (packet, why)
+        self.start = self.stored = None
+        self.persistence = Persistence()
+        self.doubt = packet, why
 
     def _forget(self, count: int) -> None:
         """Of what is done with a little is kept, for acknowledgements that come twice; `count` ranges are too many."""
-        done = takewhile(_is_done, (one.value for one in islice(self.records, count - self.room)))
+        done = takewhile(is_done, (one.value for one in islice(self.records, count - self.room)))
         many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
         self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
-    def _begin_anew(self, why: str) -> None:
+    def _begin_anew(self, why: str, locked_until_ns: int = 0) -> None:
         self.earlier = self.earlier or (self.records, why)
         self.records = OffsetRanges()
         self.worn, self.window = Worn(), Window()
-        self.locks.clear()
+        self.locks.clear(locked_until_ns)
 
     # -- time
 
@@ -389,12 +388,8 @@ class SharePartition:
         A broker's stays behind where retention moved it past records that are still held, until those are given back: seen on 4.3.1.
         """
         if self.start is not None:
-            self.start = self.records.passed(self.start, _is_done)
+            self.start = self.records.passed(self.start, is_done)
 
     def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
         if self._tell is not None:
             self._tell(Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step))
-
-
-def _is_done(may: May) -> bool:
-    return TERMINAL.issuperset(map(_stage, may))

@@ -35,6 +35,7 @@ from kshark.analysis.sessions.steps import (
     FAILED_LATER,
     FINAL,
     INVALID_EPOCH,
+    SESSION_NOT_FOUND,
     UNANSWERED,
     UNCLEAR,
     Acquired,
@@ -133,6 +134,8 @@ class Deliveries:
             session.unread = step.end
         if answer is None and step.is_fetch:
             session.unheard = step.end
+        if step.reply is SESSION_NOT_FOUND:  # what it acquired since its last end was seen is gone with it, too, whatever ended it
+            self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
                 self._got_nothing(step, session, said)
@@ -218,7 +221,7 @@ class Deliveries:
             start, stored, read = begun
             if partition.acquired_here:
                 partition.doubt = read.call.end, "leader_moved"
-            partition.begin(start, stored)
+            partition.begin(start, stored, read.call.end_ns)
             partition.stored, partition.seen = (start, read), max(partition.seen, read.call.end)  # a restart before is over
             for lost in self._stranded.of(partition.group_id, partition.leader):
                 if may_have_acquired(lost, read.packet, read.call.time_ns):

@@ -7,7 +7,7 @@ import pytest
 from kshark.analysis import Analyzer
 from kshark.analysis.deliveries.share_partition import Change
 from tests.analysis.talks import handed
-from tests.conversation import Asked, Conversation, Member, events, everything, findings, unknown
+from tests.conversation import SHARE_SESSION_NOT_FOUND, Asked, Conversation, Member, events, everything, findings, unknown
 
 ACCEPT = 1
 INVALID_RECORD_STATE = 121
@@ -95,3 +95,30 @@ def test_an_end_by_the_broker_is_no_news_to_it() -> None:
     a.share_fetch(1)
     fin = a.connection.tcp.fin(1)
     assert changes(talk)[1:] == [("session_released", fin)]
+
+
+def acquired_before_it_was_noticed() -> tuple[Conversation, Member]:
+    """The session goes on elsewhere for as long as its broker has not noticed that the connection is gone which it was opened on."""
+    talk = Conversation()
+    a = talk.member("a")
+    acquires(a, 0, 0, 9)
+    elsewhere = a.on(talk.connection())
+    a.connection.tcp.fin()
+    acquires(elsewhere, 1, 10, 19)
+    elsewhere.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
+    elsewhere.share_fetch(0, [0]).answered()
+    return talk, elsewhere
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_was_acquired_meanwhile_goes_with_the_session(exact: bool) -> None:
+    """Seen on 4.1.2: who asks next is handed them."""
+    talk, _ = acquired_before_it_was_noticed()
+    acquires(talk.member("b"), 0, 10, 19, 2)
+    assert not [one for one in everything(talk, exact=exact) if one.verdict == "violation"]
+
+
+def test_nor_has_the_member_them_any_more() -> None:
+    talk, a = acquired_before_it_was_noticed()
+    asked = a.share_acknowledge(1, [(10, 19, ACCEPT)]).answered(acks={0: INVALID_RECORD_STATE})
+    assert unknown("ACK_REFUSED", asked, "lock_unknown") in findings(talk)

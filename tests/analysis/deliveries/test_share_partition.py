@@ -143,7 +143,7 @@ def test_a_session_that_is_over_releases_what_its_member_holds() -> None:
 
 def test_the_start_offset_passes_what_is_done() -> None:
     told = Told()
-    told.partition.begin(-1, ())
+    told.partition.begin(-1, (), 0)
     told.acquires(10, 100, 109)
     assert (told.partition.start, told.partition.end) == (100, 110)
     told.acknowledges(20, (102, 109, ACCEPT))
@@ -155,7 +155,7 @@ def test_the_start_offset_passes_what_is_done() -> None:
 def test_the_first_record_that_was_seen_need_not_be_the_first() -> None:
     """The answer to another fetch may be later, or never come."""
     told = Told()
-    told.partition.begin(-1, ())
+    told.partition.begin(-1, (), 0)
     told.acquires(10, 20, 39)
     told.acquires(12, 0, 19)
     assert told.partition.start == 0
@@ -170,7 +170,7 @@ def test_the_first_record_that_was_seen_need_not_be_the_first() -> None:
 
 def test_what_a_leader_reads_and_writes() -> None:
     told = Told()
-    told.partition.begin(50, [Stored(50, 51, ACKNOWLEDGED, 1), Stored(52, 53, AVAILABLE, 1)])
+    told.partition.begin(50, [Stored(50, 51, ACKNOWLEDGED, 1), Stored(52, 53, AVAILABLE, 1)], 0)
     assert (told.partition.start, told.partition.end) == (52, 54)
     told.acquires(10, 52, 55, 2)
     told.partition.write(900, 1000 * MS, 1005 * MS, 52, [Stored(53, 53, ARCHIVED, 2)])
@@ -228,7 +228,7 @@ def test_locks_of_before_a_leader_read_the_state_anew_run_out_all_the_same() -> 
     """Seen on 4.1.2: what it stored then was not what it knew, and the next delivery had the number of the last."""
     told = Told()
     told.acquires(10, 0, 0, 2)
-    told.partition.begin(0, [Stored(0, 0, AVAILABLE, 1)])
+    told.partition.begin(0, [Stored(0, 0, AVAILABLE, 1)], 20 * MS)
     told.acquires(500, 0, 0, 2, member="b")
     told.partition.let_go("b", 520, 520 * MS, certain=True, uncounted=True)
     told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(0, 0, AVAILABLE, 2)])
@@ -241,11 +241,28 @@ def test_what_was_handed_out_before_a_leader_read_the_state_anew_may_be_new_to_i
     """Seen on 4.1.2: a lock of before runs out, and is stored; the records' next delivery is their first all the same."""
     told = Told()
     told.acquires(10, 0, 9)
-    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)])
+    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 20 * MS)
     told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
     assert told.at(1051) == [(0, 4, "available 1")]
     told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
     assert told.at(1251) == [(0, 4, "available 1"), (5, 9, "available 1")]
+
+
+def test_so_may_be_what_nobody_saw_handed_out() -> None:
+    """Seen on 4.1.2: fetches that failed had acquired records, whose locks ran out when another instance of their leader had read."""
+    told = Told()
+    told.acquires(10, 0, 4)
+    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 300 * MS)
+    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(0, 4, AVAILABLE, 2), Stored(5, 9, AVAILABLE, 1)])
+    assert told.at(1251) == [(0, 4, "available 1 or available 2")]
+
+
+def test_a_session_that_may_be_over_lets_go_once() -> None:
+    told = Told()
+    told.acquires(10, 0, 9)
+    for packet in range(20, 40):
+        told.partition.let_go("a", packet, packet * MS, certain=False, uncounted=False)
+    assert told.at(41) == [(0, 9, "acquired 1 or available 1")]
 
 
 def test_another_leader_may_know_it_otherwise() -> None:
