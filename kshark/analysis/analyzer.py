@@ -287,6 +287,7 @@ class Analyzer:
             step.group_id, step.member_id = runner.group_id, runner.member_id  # one text for all of them
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
+        runner.state.member.hears(step)
         looked_at = step.listed and step.connection not in runner.echoes
         acknowledging = self._deliveries[connection.broker.cluster].ask(step) if looked_at else ()
         self._asked[id(message)] = message, step, runner, acknowledging

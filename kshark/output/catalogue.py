@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from kshark.analysis import RULES, Rule
@@ -18,6 +18,11 @@ JUDGED_BY: Final = {code: rule for rule in RULES for code in rule.weird}
 def judged(codes: Container[str]) -> list[str]:
     """The weirds of which findings with these codes tell."""
     return [weird for weird, rule in JUDGED_BY.items() if rule.code in codes]
+
+
+def parties(code: str, blame: str) -> Sequence[str]:
+    """Who is to blame for a violation; all who may be, where the capture does not tell which."""
+    return CODES[code].blame if blame == "unknown" else (blame,)
 
 
 def number_of(entry: Entry | Rule) -> int | None:

@@ -10,14 +10,13 @@ from dissectors.enums import ErrorCode
 from dissectors.errors import RETRIABLE
 from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
-from kshark.output.catalogue import CODES, JUDGED_BY
+from kshark.output.catalogue import CODES, JUDGED_BY, parties
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
 
 _INDENT: Final = 14
 _LEAST: Final = 54
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
-_BY: Final = {"violation": " by", "unknown": ", perhaps"}
 #: At most so many packets of the evidence are listed, brokers of a capture, kinds of refusals.
 _PACKETS: Final = 8
 _BROKERS: Final = 3
@@ -85,9 +84,9 @@ def _below(text: str, style: str, width: int | None) -> Iterator[Line]:
 def _headline(finding: Finding, style: str) -> Line:
     """`violation by client billing-3 · skip_after_timeout`."""
     line: Line = [(finding.verdict, style)]
-    if finding.blame != "unknown" and finding.verdict != "note":
+    if finding.verdict == "violation":
         name = f" {safe(finding.client_id)}" if finding.blame == "client" and finding.client_id else ""
-        line.append((f"{_BY[finding.verdict]} {finding.blame}{name}", PLAIN))
+        line.append((f" by {' or '.join(parties(finding.code, finding.blame))}{name}", PLAIN))
     if finding.cause is not None:
         line += [(" · ", DIM), (finding.cause, CODE)]
     return line

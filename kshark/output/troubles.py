@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kshark import limits
 from kshark.endpoints import host_of
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, parties
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, number, safe, shortened
 
@@ -135,8 +135,8 @@ def _paragraph(who: Who, trouble: Trouble, width: int | None) -> Iterator[Line]:
 
 def _rule(code: str, count: int, blamed: Iterable[str], width: int | None) -> Iterator[Line]:
     entry = CODES.get(code)
-    others = sorted({*blamed} - {"client"})
-    by = f" (by the {' or '.join(others)})" if others else ""
+    named = sorted({party for blame in blamed for party in parties(code, blame)})
+    by = f" (by the {' or '.join(named)})" if named not in ([], ["client"]) else ""
     yield from folded(
         [(f"  {number(count)} × ", PLAIN), (code, ERROR), (f"{by}  {entry.text if entry is not None else ''}", PLAIN)], width, 6
     )

@@ -61,6 +61,10 @@ class Member:
     #: From that packet on no assignment is missing: its first join, or the answer to its leave. None: some may be, since it came with an
     #: epoch that no answer gave, or asked to join though it was in the group.
     complete_since: int | None = None
+    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat's interval, and when that was over.
+    heard: Step | None = None
+    silent_since: Step | None = None
+    silent_until_ns: int = 0
     #: Brokers with which it had share sessions.
     brokers: tuple[Broker, ...] = ()
 
@@ -93,6 +97,23 @@ class Member:
             for one in step.listed:
                 listed.add(one.partition)
             self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
+
+    def hears(self, step: Step) -> None:
+        """A share request: if it comes to the coordinator, a heartbeat could have come, too."""
+        last, heard = self.last, self.heard
+        if last is None or last.connection.broker is not step.connection.broker:
+            return
+        if heard is None or step.time_ns - heard.time_ns > last.interval_ns:
+            self.silent_since, self.silent_until_ns = heard, step.time_ns
+        self.heard = step
+
+    def heard_instead(self, beat: Beat) -> Step | None:
+        """A share request of the member that came when that heartbeat was due for an interval, and before all that came along with it."""
+        last = self.last
+        if last is None:
+            return None
+        heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
+        return heard if heard is not None and heard.time_ns > last.time_ns + 2 * last.interval_ns else None
 
     def settles(self, beat: Beat) -> bool:
         """Whether that heartbeat is the first by which the member has had its assignment long enough."""

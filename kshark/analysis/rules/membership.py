@@ -68,12 +68,19 @@ def left(now: MemberSituation) -> Argument | None:
 
 
 def expired(now: MemberSituation) -> Argument | None:
-    """No heartbeat for so long that the coordinator gave the member up: its answer proves that the session timeout was over."""
+    """No heartbeat for so long that the coordinator gave the member up: its answer proves that the session timeout was over.
+
+    Where nothing else came from the member meanwhile, a process that stood still and a network that was down look the same.
+    """
     step, last = now.step, now.member.last
     if now.gone != "expired" or last is None:
         return None
     noted = step.kind is FINAL or last.connection is not step.connection or now.member.unanswered is not None or now.was_down
-    return Argument(f"{last.story}; {_late(now)}; {step.story}", (last, step), STATE, "expired", noted=noted)
+    if (heard := now.member.heard_instead(step)) is None:
+        text = f"{last.story}; {_late(now)}, and no share request came meanwhile; {step.story}"
+        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted)
+    text = f"{last.story}; {_late(now)}, though {heard.here} came meanwhile ({heard.packets}); {step.story}"
+    return Argument(text, (last, heard, step), STATE, "expired", noted=noted)
 
 
 def never_joined(now: MemberSituation) -> Argument | None:
@@ -194,9 +201,11 @@ ROWS: Final = (
         advice="Send heartbeats apart from processing. Look for a process that stood still (garbage collection, too little CPU, a "
         "machine that slept) and for a network that was down. Given up, join again with epoch 0: meanwhile others have got the "
         "partitions.",
-        wrong="ShareGroupHeartbeat epoch 1 → 0; 46000 ms later; ShareGroupHeartbeat epoch 1 → 25",
+        wrong="ShareGroupHeartbeat epoch 1 → 0; ShareFetch epoch 0 → 0; 30000 ms later; ShareFetch epoch 1 → 0; 16000 ms later; "
+        "ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch 1 → 0; 5000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
+        blame=("client", "network"),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("expired",),
         machine=MEMBER,

@@ -320,6 +320,34 @@ def test_a_member_that_was_given_up_and_leaves() -> None:
     assert findings(talk) == [note("HEARTBEAT_LATE", late, cause="expired")]
 
 
+def lasted(*pauses: float, elsewhere: bool = False) -> str | None:
+    """Who is to blame for the heartbeat that comes at last; behind each pause, and right before it, the member sends a share request."""
+    talk = Conversation()
+    a = talk.member("a")
+    fetches = a.on(talk.connection("10.0.0.8:9092")) if elsewhere else a
+    for epoch, pause in enumerate(pauses):
+        talk.pause(pause)
+        fetches.share_fetch(epoch).answered()
+    late = a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    return next(one.blame for one in findings(talk) if one.code == "HEARTBEAT_LATE" and one.packet == late.packet)
+
+
+def test_whoever_is_heard_while_a_heartbeat_is_due_has_the_blame() -> None:
+    assert lasted(30, 16) == "client"
+    assert lasted(4, 4, 4, 34) == "client"
+    assert lasted(4, 4, 38) == "unknown", "not yet due for a whole interval"
+
+
+def test_what_comes_along_with_the_heartbeat_may_have_waited_for_the_network_too() -> None:
+    assert lasted(46) == "unknown"
+    assert lasted(45, 1, 0.5) == "unknown"
+    assert lasted(1, 45, 0.5, 0.5) == "unknown"
+
+
+def test_what_another_broker_is_asked_takes_another_way() -> None:
+    assert lasted(30, 16, elsewhere=True) == "unknown"
+
+
 def test_on_a_new_connection_it_may_have_been_the_network() -> None:
     talk = Conversation()
     a = talk.member("a")

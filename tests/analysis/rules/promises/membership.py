@@ -189,6 +189,18 @@ def a_member_is_too_late() -> Said:
     a = talk.member("a")
     talk.pause(46)
     late = a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    return talk, [violation("HEARTBEAT_LATE", late, blame="unknown", cause="expired")]
+
+
+@promise
+def a_member_is_too_late_and_was_heard_meanwhile() -> Said:
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0).answered()
+    talk.pause(30)
+    a.share_fetch(1).answered()
+    talk.pause(16)
+    late = a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
     return talk, [violation("HEARTBEAT_LATE", late, blame="client", cause="expired")]
 
 
