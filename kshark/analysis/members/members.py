@@ -19,10 +19,12 @@ from kshark.analysis.surroundings.connections import Connection
 _ASSIGNMENTS: Final = 16
 #: Once an assignment is that old, its member has had the time to fetch all of it.
 SETTLED_NS: Final = 10_000_000_000
+#: What a broker says on one connection may be on its way that long while requests come on another one.
+_ON_ITS_WAY_NS: Final = 1_000_000_000
 
 
 class Assignment(Struct, eq=False):
-    """What the member was told to fetch from, as of a packet; `partitions` None: not known from there on.
+    """What the member was told to fetch from, as of a packet and its time; `partitions` None: not known from there on.
 
     `confirmed`: the last request that still had the epoch which came with it; `on`: the connection of that heartbeat.
     """
@@ -30,6 +32,7 @@ class Assignment(Struct, eq=False):
     packet: int
     partitions: frozenset[Partition] | None
     on: Connection | None = None
+    time_ns: int = 0
     confirmed: int = 0
 
 
@@ -88,7 +91,8 @@ class Member:
         elif beat.reply is UNANSWERED:
             self.unanswered = beat
         given = beat.given if beat.reply is ACCEPTED else None
-        self.heartbeat(beat.packet, beat.epoch, None if beat.answer is None else beat.answer.packet, given, beat.assigned, beat.connection)
+        answer = None if beat.answer is None else beat.answer.packet
+        self.heartbeat(beat.packet, beat.epoch, answer, given, beat.assigned, beat.connection, beat.end_ns)
 
     def lists(self, step: Step) -> None:
         """Takes note of what a share request lists."""
@@ -123,7 +127,7 @@ class Member:
 
     def heartbeat(
         self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None,
-        on: Connection | None = None,
+        on: Connection | None = None, time_ns: int = 0,
     ) -> None:  # fmt: skip
         """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment where that brings one.
 
@@ -145,11 +149,11 @@ class Member:
             self.complete_since = None
         self.epoch = given
         if partitions is not None:
-            self._learn(answer, partitions, on)
+            self._learn(answer, partitions, on, time_ns)
 
-    def _learn(self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None) -> None:
+    def _learn(self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None, time_ns: int = 0) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
-            self.assignments = (*self.assignments, Assignment(packet, partitions, on))[-_ASSIGNMENTS:]
+            self.assignments = (*self.assignments, Assignment(packet, partitions, on, time_ns))[-_ASSIGNMENTS:]
 
     def told(self, packet: int) -> Assignment | None:
         """The last assignment as of that packet."""
@@ -167,6 +171,11 @@ class Member:
             return False
         told = [one for one in self.assignments if one.packet >= since]
         return len(told) < _ASSIGNMENTS and all(one.partitions is not None and partition not in one.partitions for one in told)
+
+
+def may_have_crossed(said_ns: int, step: Step) -> bool:
+    """Whether a request may have been sent before its member had heard what its coordinator said at that time."""
+    return step.time_ns < said_ns + _ON_ITS_WAY_NS
 
 
 class NotAssigned(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import Member, NotAssigned, NotBack
+from kshark.analysis.members.members import Member, NotAssigned, NotBack, may_have_crossed
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS
 from kshark.analysis.sessions.situation import Situation
@@ -74,7 +74,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     told = member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
-    settled = now.before_here is not None and now.before_here.packet > told.packet
+    settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
@@ -87,18 +87,12 @@ def asked_for_anothers(now: Situation) -> Argument | None:
 
 
 def went_on_without_its_group(now: Situation) -> Argument | None:
-    """The member left its group, or was told that it is out, and goes on in its session. Said once.
-
-    A request on another connection may have crossed with the heartbeat: the second one is told of.
-    """
+    """The member left its group, or was told that it is out, and goes on in its session. Said once."""
     step, session = now.step, now.session
     gone = session.departure(step)
-    if gone is None:
+    if gone is None or gone is session.departed:
         return None
-    before = session.strays if gone is session.departed else 0
     here = gone.connection is step.connection
-    if before > 1 or (before == 0 and not here):
-        return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step.packet), "hidden_traffic")
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
 

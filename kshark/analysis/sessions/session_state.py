@@ -10,7 +10,7 @@ from msgspec import Struct
 from kshark import limits
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.members.heartbeats import Beat
-from kshark.analysis.members.members import Member
+from kshark.analysis.members.members import Member, may_have_crossed
 from kshark.analysis.sessions.in_flight import InFlight, nothing
 from kshark.analysis.sessions.steps import (
     ACCEPTED,
@@ -156,9 +156,8 @@ class SessionState:
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
-    #: The member's departure, and how many requests went on behind it, as far as that is worth counting.
+    #: The member's departure behind which a request was seen to go on.
     departed: Beat | None = None
-    strays: int = 0
     in_flight: InFlight = field(default_factory=InFlight)
     #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known. And of a
     #: fetch whose answer is not there.
@@ -200,6 +199,8 @@ class SessionState:
         gone = self.member.departure
         if gone is None or step.packet <= gone.end or step.kind is FINAL:
             return None
+        if not (gone.kind is FINAL and gone.connection is step.connection) and may_have_crossed(gone.end_ns, step):
+            return None
         return None if gone.kind is not FINAL and (not step.is_fetch or step.forgotten or step.acknowledges) else gone
 
     def missing_before(self, step: Step) -> str | None:
@@ -217,7 +218,7 @@ class SessionState:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on the possible states is already known, into the past."""
-        self._stray(step)
+        self.departed = self.departure(step) or self.departed
         self.begun = self.begun or step
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
@@ -249,15 +250,6 @@ class SessionState:
         step.lighten()
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
-
-    def _stray(self, step: Step) -> None:
-        """On the connection of the departure the first request says enough, on another one it may have been on its way."""
-        gone = self.departure(step)
-        if gone is None:
-            return
-        if gone is not self.departed:
-            self.departed, self.strays = gone, 0
-        self.strays += 2 if gone.connection is step.connection else 1
 
     def _leave_trace(self, step: Step) -> None:
         flow = step.connection.flow.id

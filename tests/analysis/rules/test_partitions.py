@@ -194,12 +194,15 @@ def test_a_partition_that_was_just_taken_away_may_be_asked_for_once() -> None:
     assert unassigned(talk) == []
 
 
-def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers() -> None:
+@pytest.mark.parametrize(("pause", "told"), [(1, [("violation", 1)]), (0.9, [])])
+def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers(pause: float, told: list[tuple[str, int]]) -> None:
+    """Seen behind a slow network: requests and answers go on, and what was assigned is on its way on another connection."""
     talk, a = taken_away(1)
     a.share_fetch(1).answered()
+    talk.pause(pause)
     a.share_fetch(2, [1]).answered()
     still_two(a)
-    assert unassigned(talk) == [("violation", 1)]
+    assert unassigned(talk) == told
 
 
 def test_a_partition_that_never_was_the_members_is_anothers_at_once() -> None:
@@ -411,8 +414,23 @@ def test_whoever_was_put_out_goes_on() -> None:
         a = opened(talk)
         a.heartbeat(1).answered(error)
         a.share_fetch(1).answered()
+        talk.pause(1)
         a.share_fetch(2).answered()
+        a.share_fetch(3).answered()
         assert departed(talk) == ["violation"]
+
+
+def test_whoever_was_put_out_may_not_have_heard_of_it() -> None:
+    """Seen behind a slow network: the answer to the heartbeat takes longer than a few fetches on another connection."""
+    talk = Conversation()
+    a = opened(talk)
+    fetches = a.on(talk.connection())
+    a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    for epoch in (1, 2, 3):
+        talk.pause(0.2)
+        fetches.share_fetch(epoch).answered()
+    a.join()
+    assert departed(talk) == []
 
 
 def test_whoever_was_put_out_gives_back_what_it_holds() -> None:

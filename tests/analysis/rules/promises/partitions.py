@@ -72,6 +72,7 @@ def gone_on(a: Member) -> Asked:
     fetching.share_fetch(0, [0]).answered()
     left(a)
     fetching.share_fetch(1).answered()
+    a.connection.talk.pause(1)
     again = fetching.share_fetch(2).answered()
     fetching.share_fetch(3).answered()
     return again
