@@ -77,7 +77,7 @@ def expired(now: MemberSituation) -> Argument | None:
         return None
     noted = step.kind is FINAL or last.connection is not step.connection or now.member.unanswered is not None or now.was_down
     if (heard := now.member.heard_instead(step)) is None:
-        text = f"{last.story}; {_late(now)}, and no share request came meanwhile; {step.story}"
+        text = f"{last.story}; {_late(now)}, and its coordinator got no share request of it meanwhile; {step.story}"
         return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted)
     text = f"{last.story}; {_late(now)}, though {heard.here} came meanwhile ({heard.packets}); {step.story}"
     return Argument(text, (last, heard, step), STATE, "expired", noted=noted)
