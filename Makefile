@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every kshark that a test starts would compile itself anew, a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-quick test-broker test-mutants fuzz lint bench bench-quick bench-spark clean help
+.PHONY: setup demo test test-quick test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
@@ -15,6 +15,7 @@ help:
 	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
 	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
 	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
+	@echo "make test-clients  Java clients whose network, processes and brokers fail, for some minutes: nobody is accused; needs Java, Maven, root"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"
 	@echo "make bench-spark kshark-spark beside one process, up to 1 GB: 15 minutes, writes benchmarks/SPARK.md"
@@ -48,6 +49,9 @@ test-quick: setup
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long
+
+test-clients: setup
+	$(BIN)/python -m tests.trouble --seed $(or $(SEED),1)
 
 test-mutants: setup $(VENV)/.mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -36,8 +36,9 @@ def jars(release: Release) -> Path:
     """The folder with the release's jars, fetched by Maven the first time. Raises NoBroker where that cannot be."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kshark" / "broker"
     folder = root / release.version
-    if folder.is_dir():
+    if (folder / f"kafka-tools-{release.version}.jar").exists():
         return folder
+    shutil.rmtree(folder, ignore_errors=True)  # fetched before the tools were needed, too
     maven = shutil.which("mvn")
     if maven is None:
         raise NoBroker(f"the jars of Kafka {release.version} are fetched by Maven, and there is no mvn (Debian: apt-get install maven)")
@@ -58,7 +59,8 @@ def jars(release: Release) -> Path:
     return folder
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -79,7 +81,7 @@ class Broker:
         if java is None:
             raise NoBroker("brokers need Java 17 or newer; install one (Debian: apt-get install default-jre-headless) or set JAVA_HOME")
         self.release, self.folder, self.node_id = release, folder, node_id
-        self.port, self.controller_port = _free_ports(2)
+        self.port, self.controller_port = free_ports(2)
         self.cluster_id: str = of.cluster_id if of is not None else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if of is not None:
             self.controller_port = of.controller_port
@@ -127,6 +129,11 @@ class Broker:
             time.sleep(0.1)
         self.stop(kill=True)
         raise NoBroker(f"Kafka {self.release.version} did not start; see {log}")
+
+    def signal(self, number: int) -> None:
+        """Sends its process a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def stop(self, *, kill: bool = False) -> None:
         """Ends it, in good order or at once."""

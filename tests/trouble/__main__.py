@@ -1,0 +1,95 @@
+"""`python -m tests.trouble --release 4.3.1 --seed 7 --seconds 150 -o DIR`: captures, and every violation that kshark finds in them.
+
+Exit code 1 where a client is said to have broken a rule; what brokers do wrong they really did, and is only listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import kshark
+from kshark.model import Finding
+from spark_analysis.java import find_java
+from tests.broker.releases import RELEASES
+from tests.broker.server import NoBroker, jars
+from tests.trouble.clients import Clients
+from tests.trouble.cluster import Cluster, cluster
+from tests.trouble.troubles import TROUBLES, Trouble
+
+#: Between one trouble and the next; and for the last answers when all is over.
+PAUSE_SECONDS: Final = (2, 7)
+LAST_SECONDS: Final = 4
+#: Clients that are brokers themselves.
+BROKERS: Final = ("Persister-client-", "AddPartitionsManager", "NodeToController", "broker-")
+
+
+async def happens(there: Cluster, clients: Clients, random: Random, seconds: float) -> Counter[str]:
+    """Troubles one after the other for so long; how often each came."""
+    came = Counter[str]()
+    loop = asyncio.get_running_loop()
+    for proxy in there.proxies:
+        await proxy.start()
+    trouble = Trouble(there, clients, random)
+    await trouble.set_up()
+    await asyncio.to_thread(clients.start)
+    until = loop.time() + seconds
+    while loop.time() < until:
+        await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
+        (what,) = random.choices([*TROUBLES], [*TROUBLES.values()])
+        came[what.__name__] += 1
+        await what(trouble)
+        clients.fill()
+    clients.end()
+    await asyncio.sleep(LAST_SECONDS)
+    clients.kill()
+    for proxy in there.proxies:
+        await proxy.stop()
+    return came
+
+
+def is_of_a_client(finding: Finding) -> bool:
+    """Whether a client is said to have broken a rule, which is no broker."""
+    return finding.blame == "client" and not (finding.client_id or "").startswith(BROKERS)
+
+
+def report(capture: Path) -> int:
+    """Says what was found in a capture; how often a client is accused."""
+    found = [finding for finding in kshark.check(capture) if finding.verdict == "violation"]
+    codes = Counter(f"{finding.code} by {finding.blame}" for finding in found)
+    print(f"{capture.name}: {', '.join(f'{count} {code}' for code, count in sorted(codes.items())) or 'no violations'}", flush=True)
+    accused = [finding for finding in found if is_of_a_client(finding)]
+    for finding in accused:
+        print(f"  packet {finding.packet}, {finding.client_id}: {finding.code}: {finding.argument}", flush=True)
+    return len(accused)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.trouble", description="Real Java clients in trouble.")
+    parser.add_argument("--release", choices=RELEASES, default=[*RELEASES][-1], help="the brokers' and clients' release (the newest)")
+    parser.add_argument("--seed", type=int, default=1, help="what happens is chosen by it (1)")
+    parser.add_argument("--seconds", type=float, default=150, help="for how long (150)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs")
+    given = parser.parse_args(arguments)
+    folder, release, random = given.output / f"{given.release}-{given.seed}", RELEASES[given.release], Random(given.seed)
+    java = find_java()
+    try:
+        with cluster(release, folder, random) as there:
+            assert java is not None, "brokers need it, too"
+            clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, folder, random)
+            came = asyncio.run(happens(there, clients, random, given.seconds))
+    except NoBroker as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"Kafka {release.version}, seed {given.seed}: {', '.join(f'{name} {count}' for name, count in came.most_common())}", flush=True)
+    return int(sum(map(report, there.captures)) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

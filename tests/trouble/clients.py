@@ -1,0 +1,83 @@
+"""Kafka's own tools as clients: producers and share consumers as processes that are started, stopped and gone on with."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+TOPIC: Final = "t"
+GROUPS: Final = ("ga", "gb")
+_JVM: Final = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_TOOLS: Final = "org.apache.kafka.tools"
+#: Seconds that a tool may take which does one thing.
+_ONCE_SECONDS: Final = 90
+#: How consumers acknowledge: implicitly, or explicitly in one of two ways; those of the console release or reject everything.
+_MODES: Final = ("auto", "sync", "async", "--release", "--reject")
+
+
+class Clients:
+    """A producer and `many` share consumers of two groups; everything they write goes into `folder`."""
+
+    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random, *, many: int = 5) -> None:
+        self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
+        self._bootstrap, self._folder, self._random, self._many = bootstrap, folder, random, many
+        self._numbers = itertools.count()
+        self._consumers: dict[str, subprocess.Popen[bytes]] = {}
+        self._producer: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._producer = self._start("producer", f"{_TOOLS}.VerifiableProducer", "--throughput", "60", topic=True)
+        self.fill()
+
+    def fill(self) -> None:
+        """New consumers for those that are gone."""
+        while len(self.running()) < self._many:
+            self._consume(next(self._numbers))
+
+    def running(self) -> list[subprocess.Popen[bytes]]:
+        """Consumers that have not ended, in the order in which they came."""
+        return [one for one in self._consumers.values() if one.poll() is None]
+
+    def once(self, tool: str, *arguments: str) -> str:
+        """What a tool of Kafka says that does one thing and ends."""
+        command = (*self._java, f"{_TOOLS}.{tool}", "--bootstrap-server", self._bootstrap, *arguments)
+        return subprocess.run(command, capture_output=True, text=True, timeout=_ONCE_SECONDS).stdout
+
+    def end(self, *, consumers_only: bool = False) -> None:
+        """In good order; a process that was stopped goes on for that."""
+        for process in self._all(consumers_only=consumers_only):
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+
+    def kill(self) -> None:
+        for process in self._all():
+            process.kill()
+            process.wait()
+
+    def _all(self, *, consumers_only: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+        yield from self.running()
+        if self._producer is not None and not consumers_only:
+            yield self._producer
+
+    def _consume(self, number: int) -> None:
+        name, group, mode = f"c{number}", GROUPS[number % 3 == 0], _MODES[number % len(_MODES)]
+        if mode.startswith("--"):
+            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, topic=True)
+        else:
+            more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
+            process = self._start(
+                name, f"{_TOOLS}.VerifiableShareConsumer", *more, topic=True, max_poll_records=self._random.choice((5, 50, 500))
+            )
+        self._consumers[name] = process
+
+    def _start(self, name: str, tool: str, *arguments: str, topic: bool = False, **settings: object) -> subprocess.Popen[bytes]:
+        properties = self._folder / f"{name}.properties"
+        properties.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in {"client_id": name, **settings}.items()))
+        where = ("--bootstrap-server", self._bootstrap, *(("--topic", TOPIC) if topic else ()), "--command-config", str(properties))
+        with (self._folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen((*self._java, tool, *where, *arguments), stdout=log, stderr=log)

@@ -1,0 +1,56 @@
+"""Two brokers, each behind a network of its own, and the captures on both sides of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tests.broker.recording import recorded
+from tests.broker.releases import Release
+from tests.broker.server import Broker, NoBroker, free_ports
+from tests.trouble.proxy import Proxy
+
+#: What is given up is given up soon, so that much happens in a few minutes.
+_SETTINGS: Final = {
+    "group.share.session.timeout.ms": 6000,
+    "group.share.heartbeat.interval.ms": 1500,
+    "group.share.record.lock.duration.ms": 5000,
+    "broker.session.timeout.ms": 6000,
+}
+
+
+@dataclass
+class Cluster:
+    """The brokers, the network before each of them, and the captures: as clients see it, and as brokers do."""
+
+    brokers: list[Broker]
+    proxies: list[Proxy]
+    captures: list[Path]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{proxy.port}" for proxy in self.proxies)
+
+
+@contextlib.contextmanager
+def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]:
+    """A cluster of that release, without topics. Raises NoBroker where that cannot be, or nothing can be captured."""
+    ports = free_ports(2)
+    with contextlib.ExitStack() as stack:
+        brokers: list[Broker] = []
+        for number, port in enumerate(ports, 1):
+            home = folder / f"broker-{number}"
+            home.mkdir(parents=True, exist_ok=True)
+            settings = {**_SETTINGS, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+            broker = Broker(release, home, settings, of=brokers[0] if brokers else None, node_id=number)
+            brokers.append(stack.enter_context(broker))
+        sides = {"clients": ports, "brokers": [broker.port for broker in brokers]}
+        captures = [folder / f"{name}.pcap" for name in sides]
+        for path, seen in zip(captures, sides.values(), strict=True):
+            if not stack.enter_context(recorded(seen, path)):
+                raise NoBroker("nothing can be captured here; it takes the right to (root, or CAP_NET_RAW)")
+        yield Cluster(brokers, [Proxy(port, broker.port, random) for port, broker in zip(ports, brokers, strict=True)], captures)
