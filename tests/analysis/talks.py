@@ -7,10 +7,12 @@ from collections.abc import Collection
 from typing import Any
 
 import kshark
+from kshark.analysis import Analyzer
+from kshark.analysis.deliveries.listing import InFlightState
 from kshark.model import ACK, FIN, SYN, Finding
 from kshark.records import Record
 from kshark.records.writer import write_batch
-from tests.conversation import BROKER, TOPIC, Asked, Connection, Conversation, Member, Thinned, findings
+from tests.conversation import BROKER, TOPIC, Asked, Connection, Conversation, Member, Thinned, events, findings
 from tests.packets import Tcp
 
 ILLEGAL_SASL_STATE = 34
@@ -35,6 +37,14 @@ def opened(talk: Conversation, upto: int = 0, *, name: str = "a", **how: Any) ->
 def stranger(talk: Conversation, name: str = "a") -> Member:
     """A member of whose connection the capture does not hold the beginning: where its first requests begin is likely, not certain."""
     return talk.member(name, connection=talk.connection(from_syn=False, introduced=False), joined=False)
+
+
+def left_in_flight(talk: Conversation) -> InFlightState:
+    """What the records of the only share partition are in where the capture breaks off."""
+    analyzer = Analyzer()
+    analyzer.page(events(talk))
+    (partition,) = analyzer.in_flight(talk.wire.time_ns)
+    return partition
 
 
 def batch_of(first: int, last: int, *, without: Collection[int] = (), control: bool = False, **header: Any) -> bytes:

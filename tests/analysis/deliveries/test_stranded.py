@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kshark.analysis import Analyzer
 from tests.analysis.coordinators import Sender
 from tests.analysis.rules.promises.deliveries import given
-from tests.analysis.talks import opened
-from tests.conversation import Conversation, events
+from tests.analysis.talks import left_in_flight, opened
+from tests.conversation import Conversation
 
 
 def started(*, closed: bool, pause: float = 0) -> int | None:
@@ -23,10 +22,7 @@ def started(*, closed: bool, pause: float = 0) -> int | None:
         talk.pause(pause)
     Sender(talk.connection()).read().given(-1)
     given(talk.member("b"), 0, (20, 39, 1))
-    analyzer = Analyzer()
-    analyzer.page(events(talk))
-    (partition,) = analyzer.in_flight(talk.wire.time_ns)
-    return partition.start_offset
+    return left_in_flight(talk).start_offset
 
 
 def test_the_first_records_that_a_leader_hands_out_are_the_first_it_has() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis import Analyzer
 from kshark.analysis.rules import deliveries, delivery_counts
 from kshark.model import Finding
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import STRICT, given, goes_on
-from tests.analysis.talks import broker_closes, codes, handed
+from tests.analysis.talks import broker_closes, codes, handed, left_in_flight
 from tests.answers import untold
-from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, events, findings
+from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
 from tests.shared import CAPTURES
 
 BOTH = ("OVERLAPPING_ACQUISITION", "violation")
@@ -116,10 +115,7 @@ def test_the_end_of_a_connection_releases_what_its_session_lists(listed: list[in
     again = a.on(talk.connection())
     again.share_fetch(0, listed).answered()
     again.connection.close()
-    analyzer = Analyzer()
-    analyzer.page(events(talk))
-    (partition,) = analyzer.in_flight(talk.wire.time_ns)
-    assert [one.state for one in partition.ranges] == [state]
+    assert [one.state for one in left_in_flight(talk).ranges] == [state]
 
 
 @pytest.mark.parametrize(("release", "state"), [("4.1", "unknown"), ("4.2", "acquired")])
@@ -129,10 +125,7 @@ def test_the_end_of_an_older_connection_may_release_what_the_session_lists(relea
     a = holding(talk, (0, 9))
     a.on(talk.connection()).share_fetch(0, [0]).answered()
     a.connection.close()
-    analyzer = Analyzer()
-    analyzer.page(events(talk))
-    (partition,) = analyzer.in_flight(talk.wire.time_ns)
-    assert [one.state for one in partition.ranges] == [state]
+    assert [one.state for one in left_in_flight(talk).ranges] == [state]
 
 
 @pytest.mark.parametrize("later", [True, False])
@@ -147,10 +140,7 @@ def test_the_end_of_a_connection_with_sessions_of_two_members_may_release_nothin
     if later:
         b.share_fetch(0, [1]).answered()
     a.connection.close()
-    analyzer = Analyzer()
-    analyzer.page(events(talk))
-    (partition,) = analyzer.in_flight(talk.wire.time_ns)
-    assert [one.state for one in partition.ranges] == ["unknown"]
+    assert [one.state for one in left_in_flight(talk).ranges] == ["unknown"]
 
 
 def test_a_fetch_that_fails_for_one_topic_may_have_acquired_records_of_another() -> None:
