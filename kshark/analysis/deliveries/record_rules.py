@@ -54,6 +54,11 @@ class RecordRules:
         """What each such situation is looked at for, plain as it may be: for all, where there is a rule without a trigger."""
         return 0 if all(one.check.trigger.sign for one in self._remarks[about]) else ALL
 
+    def look_at(self, now: Situation, said: list[Verdict], *, accepted: bool = True) -> None:
+        """Counts that rules are put to the test, and adds what they say."""
+        self.cover(now, accepted=accepted)
+        self.judge(now, said)
+
     def judge(self, now: Situation, said: list[Verdict], signs: int = ALL) -> None:
         """Adds what the rules say of it, of which `signs` are odd."""
         if isinstance(now, Acknowledging) and now.error in EXPLAINED:

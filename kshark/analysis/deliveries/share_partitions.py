@@ -134,7 +134,8 @@ class Deliveries:
             session.unread = step.end
         if answer is None and step.is_fetch:
             session.unheard = step.end
-        if step.reply is SESSION_NOT_FOUND:  # what it acquired since its last end was seen is gone with it, too, whatever ended it
+        if step.reply is SESSION_NOT_FOUND and session.was_handed:  # whatever ended it, what it acquired behind an end that was seen, too
+            session.was_handed = False
             self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
@@ -263,11 +264,11 @@ class Deliveries:
         """What was stored meets what is answered; rules look at it unless it is just what was said."""
         taken = asked.error == 0
         now = Persisted(asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken))
-        self._rules.cover(now, accepted=taken)
-        self._rules.judge(now, said)
+        self._rules.look_at(now, said, accepted=taken)
 
     def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
+        session.was_handed = True
         since_ns, until_ns = step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
@@ -323,8 +324,7 @@ class Deliveries:
                 partition.shaken = answer.packet
                 known = known or partition.handed > 0 or partition.stored is not None
             now = Unserved(step, key, error, known)
-            self._rules.cover(now, accepted=True)
-            self._rules.judge(now, said)
+            self._rules.look_at(now, said)
 
     def _misdirected(self, step: Step, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
         """Partitions of which a fetch's answer names another leader; those before it may have named the same."""
@@ -338,8 +338,7 @@ class Deliveries:
                 hint = Hint(leader, step, step)
             else:
                 now = Misdirected(step, session, partition, hint)
-                self._rules.cover(now, accepted=True)
-                self._rules.judge(now, said)
+                self._rules.look_at(now, said)
             session.hints[partition] = hint._replace(last=step)
         return said
 
@@ -357,8 +356,7 @@ class Deliveries:
                     one.miss(step)
         if step.group_id in self._wide.groups:
             for now in self._wide.starving(step, session):
-                self._rules.cover(now, accepted=True)
-                self._rules.judge(now, said)
+                self._rules.look_at(now, said)
 
     def close(self) -> Sequence[Verdict]:
         """No more is seen: what waits is not proved."""

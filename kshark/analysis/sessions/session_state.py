@@ -163,6 +163,8 @@ class SessionState:
     #: fetch whose answer is not there.
     unread: int = 0
     unheard: int = 0
+    #: It was handed records since it was last said not to be there.
+    was_handed: bool = False
     #: Partitions that another broker leads, as the last fetch's answer says.
     hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.

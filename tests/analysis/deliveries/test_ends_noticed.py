@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis import Analyzer
-from kshark.analysis.deliveries.share_partition import Change
+from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from tests.analysis.talks import handed
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Asked, Conversation, Member, events, everything, findings, unknown
 
@@ -116,6 +116,19 @@ def test_what_was_acquired_meanwhile_goes_with_the_session(exact: bool) -> None:
     talk, _ = acquired_before_it_was_noticed()
     acquires(talk.member("b"), 0, 10, 19, 2)
     assert not [one for one in everything(talk, exact=exact) if one.verdict == "violation"]
+
+
+def test_a_session_that_is_not_found_again_and_again_lets_go_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk, a = acquired_before_it_was_noticed()
+    for _ in range(20):
+        a.share_fetch(7).answered(SHARE_SESSION_NOT_FOUND)
+    looked: list[int] = []
+    let_go = SharePartition.let_go
+    monkeypatch.setattr(
+        SharePartition, "let_go", lambda self, member, packet, *of, **how: looked.append(packet) or let_go(self, member, packet, *of, **how)
+    )
+    everything(talk)
+    assert len(looked) == 2, "at the end that was seen, and when it was not found"
 
 
 def test_nor_has_the_member_them_any_more() -> None:
