@@ -1,6 +1,6 @@
 """`python -m tests.trouble --release 4.3.1 --seed 7 --seconds 150 -o DIR`: captures, and every violation that kshark finds in them.
 
-Exit code 1 where a client is said to have broken a rule; what brokers do wrong they really did, and is only listed.
+Exit code 1 where a Java client is said to have broken a rule; what brokers do wrong, and librdkafka, they really may, and is only listed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ PAUSE_SECONDS: Final = (2, 7)
 LAST_SECONDS: Final = 4
 #: Clients that are brokers themselves.
 BROKERS: Final = ("Persister-client-", "AddPartitionsManager", "NodeToController", "broker-")
+JAVA: Final = "apache-kafka-java"
 
 
 async def happens(there: Cluster, clients: Clients, random: Random, seconds: float) -> Counter[str]:
@@ -66,8 +67,8 @@ def report(capture: Path) -> int:
     print(f"{capture.name}: {', '.join(f'{count} {code}' for code, count in sorted(codes.items())) or 'no violations'}", flush=True)
     accused = [finding for finding in found if is_of_a_client(finding)]
     for finding in accused:
-        print(f"  packet {finding.packet}, {finding.client_id}: {finding.code}: {finding.argument}", flush=True)
-    return len(accused)
+        print(f"  packet {finding.packet}, {finding.client_id} ({finding.software}): {finding.code}: {finding.argument}", flush=True)
+    return sum((finding.software or JAVA).startswith(JAVA) for finding in accused)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,10 +1,11 @@
-"""Kafka's own tools as clients: producers and share consumers as processes that are started, stopped and gone on with."""
+"""Kafka's own tools, and consumers of librdkafka, as clients: processes that are started, stopped and gone on with."""
 
 from __future__ import annotations
 
 import itertools
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,13 +18,14 @@ _TOOLS: Final = "org.apache.kafka.tools"
 #: Seconds that a tool may take which does one thing.
 _ONCE_SECONDS: Final = 90
 #: How consumers acknowledge: implicitly, or explicitly in one of two ways; those of the console release or reject everything.
-_MODES: Final = ("auto", "sync", "async", "--release", "--reject")
+_MODES: Final = ("auto", "implicit", "sync", "async", "explicit", "--release", "--reject")
+_OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
 
 
 class Clients:
     """A producer and `many` share consumers of two groups; everything they write goes into `folder`."""
 
-    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random, *, many: int = 5) -> None:
+    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random, *, many: int = 6) -> None:
         self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
         self._bootstrap, self._folder, self._random, self._many = bootstrap, folder, random, many
         self._numbers = itertools.count()
@@ -66,7 +68,9 @@ class Clients:
 
     def _consume(self, number: int) -> None:
         name, group, mode = f"c{number}", GROUPS[number % 3 == 0], _MODES[number % len(_MODES)]
-        if mode.startswith("--"):
+        if mode in _OF_LIBRDKAFKA:
+            process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, TOPIC, group, name, mode)
+        elif mode.startswith("--"):
             process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, topic=True)
         else:
             more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
@@ -79,5 +83,8 @@ class Clients:
         properties = self._folder / f"{name}.properties"
         properties.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in {"client_id": name, **settings}.items()))
         where = ("--bootstrap-server", self._bootstrap, *(("--topic", TOPIC) if topic else ()), "--command-config", str(properties))
+        return self._run(name, *self._java, tool, *where, *arguments)
+
+    def _run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen((*self._java, tool, *where, *arguments), stdout=log, stderr=log)
+            return subprocess.Popen(command, stdout=log, stderr=log)
