@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, May, Record, Stored, is_done
 from kshark.analysis.machines.in_flight import ACQUIRED
 from kshark.analysis.sessions.steps import Step
 
 #: The word for records that are stored in a state which the capture does not explain.
-UNEXPLAINED = "stored"
+UNEXPLAINED: Final = "stored"
 
 
 def settled(may: May, stored: Stored, sent_ns: int, time_ns: int, *, is_late: bool) -> tuple[May, str | None, Step | None]:

@@ -156,7 +156,7 @@ class SessionState:
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
-    #: The member's departure behind which a request was seen to go on.
+    #: The member's departure behind which a request went on and was counted.
     departed: Beat | None = None
     in_flight: InFlight = field(default_factory=InFlight)
     #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known. And of a
@@ -220,11 +220,11 @@ class SessionState:
 
     def remember(self, step: Step, reply: Reply) -> None:
         """Takes a step, whose effect on the possible states is already known, into the past."""
-        self.departed = self.departure(step) or self.departed
         self.begun = self.begun or step
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
             self.unanswered = None
+            self.departed = self.departure(step) or self.departed
             self.spoken = both(self.spoken, releases_answering(step.version))
         elif reply is UNANSWERED:
             self.unanswered = step
