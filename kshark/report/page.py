@@ -11,6 +11,7 @@ from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.errors import UsageError
 from kshark.output import units
+from kshark.output.catalogue import parties
 from kshark.report import facts, timelines, wireshark, words
 from kshark.report.charts import findings_over_time
 from kshark.report.quality import quality_of
@@ -42,6 +43,7 @@ def _templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("kshark.report", ""), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
+    environment.globals["parties"] = parties
     environment.filters |= {
         "number": units.number,
         "counted": units.counted,

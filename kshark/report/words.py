@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, parties
 from kshark.output.units import counted, number, safe, shortened, size
 from kshark.report.facts import FindingKind, Report, Verdicts
 
@@ -69,8 +69,8 @@ def _broken(report: Report) -> str:
     count = report.totals.violations
     blame: Counter[str] = Counter()
     for kind in report.findings:
-        if kind.verdict == "violation":
-            blame.update(kind.blame)
+        for name, many in kind.blame.items() if kind.verdict == "violation" else ():
+            blame[" or ".join(parties(kind.code, name))] += many
     times = {1: "once", 2: "twice"}.get(count, f"{number(count)} times")
     if list(blame) != ["client"]:
         who = " and ".join(f"{name}s" if name in _MANY else name for name, _ in blame.most_common())

@@ -44,7 +44,8 @@ class Text(HTMLParser):
 def broken(count: int = 1, **given: object) -> facts.Report:
     """A report of so many violations of one kind."""
     shown = [facts.Shown(NAME, finding(**given), None, [facts.Place(NAME, [10, 12])]) for _ in range(min(count, 20))]
-    kind = facts.FindingKind("violation", "EPOCH_SKIP_AHEAD", "skip_ahead", count, {"client": count}, shown)
+    one = shown[0].finding
+    kind = facts.FindingKind("violation", one.code, one.cause, count, {one.blame: count}, shown)
     client = facts.Verdicts("billing-3", "java 4.3.1", "10.0.0.1", count, 0, 0)
     cells = [facts.Cell(1_795_000_000_000_000_000, "client", str(shown[0].finding.client_id), "violation", count)]
     return report(
@@ -60,6 +61,7 @@ def broken(count: int = 1, **given: object) -> facts.Report:
     [
         (broken(1), "Client billing-3 broke the protocol once."),
         (broken(28), "Client billing-3 broke the protocol 28 times."),
+        (broken(2, code="HEARTBEAT_LATE", cause="expired", blame="unknown"), "The protocol was broken twice, by client or network."),
         (
             report(totals=totals(unknown=6, unknown_because={"gap": 6}, sessions=2)),
             "No rule is proved broken, but 6 findings look like it: the capture cannot prove them either way.",
