@@ -51,7 +51,7 @@ def _entered(known: Known, group: Group, member: ListedMember, heard: Heard) -> 
             if other.member_id not in group.present:
                 group.enter(told, generation)
         group.keep_only({one.member_id for one in answer.members}, heard.at)
-    answers_for(group, heard)
+    answers_for(known, group, heard)
     if group.now.generation != generation or group.now.type != "classic":
         group.become(heard.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
 
@@ -72,7 +72,7 @@ def synced(known: Known, heard: Heard) -> Sequence[str]:
     takes(member, heard.at, decoded(answer, "assignment"))
     group.protocol_type = getattr(asked, "protocol_type", None) or group.protocol_type
     group.assignor = getattr(asked, "protocol_name", None) or group.assignor
-    _lives(group, member, heard)
+    _lives(known, group, member, heard)
     return (group.group_id,)
 
 
@@ -84,18 +84,18 @@ def stayed(known: Known, heard: Heard) -> Sequence[str]:
     group = known.of(asked.group_id)
     member = known.heard(group, heard, asked.member_id)
     if heard.error == 0:
-        _lives(group, member, heard)
+        _lives(known, group, member, heard)
     else:
         _refused(group, member, heard)
     return (group.group_id,)
 
 
-def _lives(group: Group, member: ListedMember, heard: Heard) -> None:
+def _lives(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
     """An accepted SyncGroup or Heartbeat; the latter is also taken while the group waits for its leader's assignment."""
     generation = heard.asked.generation_id
     if member.member_id not in group.present:
         group.enter(member, generation)
-    answers_for(group, heard)
+    answers_for(known, group, heard)
     now, synced = group.now, hasattr(heard.asked, "assignments")
     if synced or now.generation != generation or now.state is None:
         group.become(heard.at, "inferred", type=_type(group), state="Stable", generation=generation)
@@ -123,7 +123,7 @@ def left(known: Known, heard: Heard) -> Sequence[str]:
             own = (member.client_id, member.address) == (heard.client_id, host_of(heard.flow.client))
             member.last = heard.since if own else member.last
             group.leave(member_id, heard.at, "left" if own else "removed")
-    answers_for(group, heard)
+    answers_for(known, group, heard)
     group.become(heard.at, "inferred", type=_type(group), state="PreparingRebalance" if group.present else "Empty")
     return (group.group_id,)
 

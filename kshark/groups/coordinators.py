@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dissectors.enums import CoordinatorType
-from kshark.endpoints import address_of, endpoint, port_of
+from kshark.endpoints import endpoint
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
 
@@ -19,7 +19,7 @@ def found(known: Known, heard: Heard) -> Sequence[str]:
     for group_id, named in _named(heard):
         if named.error_code == 0 and group_id:
             group = known.of(group_id)
-            _take(group, heard, named.node_id, endpoint(named.host, named.port))
+            _take(known, group, heard, named.node_id, endpoint(named.host, named.port))
             groups.append(group_id)
     return groups
 
@@ -35,25 +35,19 @@ def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
         yield heard.asked.key, heard.answer
 
 
-def _take(group: Group, heard: Heard, node_id: int, host: str) -> None:
+def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> None:
+    """It is named; once more as before, it has not moved, whoever answered meanwhile."""
     last = group.coordinators[-1] if group.coordinators else None
-    if last is not None and last.node_id is None and _may_be(host, last.broker):
+    if last is not None and last.node_id is None and known.sight.may_be(host, last.broker):
         last.node_id, last.host = node_id, host
-    elif last is None or (last.node_id, last.host) != (node_id, host):
+    elif next(((one.node_id, one.host) for one in reversed(group.coordinators) if one.node_id is not None), None) != (node_id, host):
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, node_id, host))
 
 
-def answers_for(group: Group, heard: Heard) -> None:
-    """A broker answered as only the coordinator does."""
+def answers_for(known: Known, group: Group, heard: Heard) -> None:
+    """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named meanwhile."""
     last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
-    if last is not None and last.broker is None and _may_be(last.host, broker):
+    if last is not None and last.broker is None and known.sight.may_be(last.host, broker):
         last.broker = broker
-    elif last is None or last.broker != broker:
+    elif next((one.broker for one in reversed(group.coordinators) if one.broker is not None), None) != broker:
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, broker=broker))
-
-
-def _may_be(host: str | None, broker: str | None) -> bool:
-    """Whether a broker that is named so may have that address: names of hosts are resolved elsewhere."""
-    if host is None or broker is None or host == broker:
-        return True
-    return address_of(host) is None and port_of(host) == port_of(broker)

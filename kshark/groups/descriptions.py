@@ -32,7 +32,7 @@ def described(known: Known, heard: Heard) -> Sequence[str]:
         group.keep_only({one.member_id for one in told.members or ()}, heard.at)
         group.assignor = getattr(told, "assignor_name", None) or getattr(told, "protocol_data", None) or group.assignor
         group.protocol_type = getattr(told, "protocol_type", None) or group.protocol_type
-        answers_for(group, heard)
+        answers_for(known, group, heard)
         group.become(
             heard.at,
             "described",
@@ -73,7 +73,7 @@ def listed(known: Known, heard: Heard) -> Sequence[str]:
         if state == "Empty":
             group.keep_only(set(), heard.at)
         group.become(heard.at, "listed", type=type, state=state)
-        answers_for(group, heard)
+        answers_for(known, group, heard)
         groups.append(group.group_id)
     return groups
 

@@ -36,7 +36,8 @@ from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Assigned, ListedGroup, ListedMember
-from kshark.groups.missing import Sight, missing_of
+from kshark.groups.missing import missing_of
+from kshark.groups.sight import Sight
 from kshark.model import Event, Exchange, Message
 
 #: The number of its cluster, and its id.
@@ -97,7 +98,7 @@ class Groups:
         """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids. `only`: these."""
         every = [(group_id, number, group) for number, one in self._of.items() for group_id, group in one.known.groups.items()]
         return [
-            _listed(group, names, self._clusters.id(number), self._of[number].sight)
+            _listed(group, names, self._clusters.id(number), self._of[number].known.sight)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
@@ -108,14 +109,13 @@ class _Cluster:
 
     def __init__(self) -> None:
         self.known = Known()
-        self.sight = Sight()
         self._administration = Administration()
 
     def feed(self, event: Event) -> Sequence[str]:
         """The ids of the groups that it tells of."""
         self._take(self._administration.feed(event))
         if isinstance(event, Exchange):
-            self.sight.feed(event)
+            self.known.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:
             return ()
         handled = request.api_key if isinstance(request.api_key, int) else -1

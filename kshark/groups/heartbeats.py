@@ -40,7 +40,7 @@ def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
     member.instance_id = getattr(asked, "instance_id", None) or member.instance_id
     if heard.error == 0:
         _accepted(group, member, heard)
-        answers_for(group, heard)
+        answers_for(known, group, heard)
         group.settle(heard.at, type)
     elif heard.error in _OUT and group.now.type == type:  # who is told so by a group of another type may well be in that
         group.leave(member_id, heard.at, _OUT[heard.error])

@@ -13,6 +13,7 @@ from kshark.analysis import Moment
 from kshark.analysis.operations.listing import READS, Operation
 from kshark.endpoints import host_of
 from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source
+from kshark.groups.sight import Sight
 from kshark.groups.styles import Style
 from kshark.model import Flow
 
@@ -187,6 +188,7 @@ class Known:
     """Every group that the capture shows. Beyond the limits the groups and members that were longest not heard of are forgotten."""
 
     def __init__(self) -> None:
+        self.sight = Sight()
         self.groups: OrderedDict[str, Group] = OrderedDict()
         self.groups_left_out = 0
         self._members: OrderedDict[tuple[str, str], None] = OrderedDict()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analysis.talks import unchanged
+from tests.analysis.talks import metadata, unchanged
 from tests.conversation import BROKER, Asked, Connection, Conversation
 from tests.groups.talks import group, groups
 
@@ -56,6 +56,40 @@ def test_a_move_that_nobody_asked_for_is_seen_by_the_answers() -> None:
     a = talk.member("a")
     unchanged(a.on(talk.connection(OTHER)))
     assert coordinators(talk) == [(None, None, BROKER), (None, None, OTHER)]
+
+
+BEFORE_NAT = "203.0.113.9:9092"
+
+
+def test_an_address_may_stand_for_another_that_nobody_speaks_at() -> None:
+    """Brokers behind a load balancer are named by its address, and captured by their own."""
+    talk = Conversation()
+    metadata(talk.connection(), {1: BEFORE_NAT})
+    named(talk.connection(), 1, BEFORE_NAT)
+    a = talk.member("a")
+    named(talk.connection(), 1, BEFORE_NAT)
+    unchanged(a)
+    assert coordinators(talk) == [(1, BEFORE_NAT, BROKER)]
+    (said,) = group(talk).not_captured
+    assert said.startswith(f"brokers {BEFORE_NAT}, unless {BROKER} is one of them under another address: ")
+
+
+def test_a_broker_that_metadata_names_too_is_another_one() -> None:
+    talk = Conversation()
+    metadata(talk.connection(), {1: BEFORE_NAT, 2: BROKER})
+    named(talk.connection(), 1, BEFORE_NAT)
+    talk.member("a")
+    assert coordinators(talk) == [(1, BEFORE_NAT, None), (None, None, BROKER)]
+
+
+def test_who_is_named_and_who_answers_as_before_have_not_moved() -> None:
+    talk = Conversation()
+    named(talk.connection(), 1, BEFORE_NAT)
+    a = talk.member("a")
+    for _ in range(3):
+        named(talk.connection(), 1, BEFORE_NAT)
+        unchanged(a)
+    assert coordinators(talk) == [(1, BEFORE_NAT, None), (None, None, BROKER)]
 
 
 def test_a_group_that_was_only_looked_for_is_none() -> None:
