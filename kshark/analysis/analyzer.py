@@ -39,11 +39,12 @@ from kshark.analysis.observed.coverage import Coverage, Covering
 from kshark.analysis.oddities import Oddities
 from kshark.analysis.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.rules import BOOK, RuleBook
-from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN
+from kshark.analysis.rules.ends import forgotten
+from kshark.analysis.sessions.echoes import handed_elsewhere
 from kshark.analysis.sessions.listing import Listed, Listing
 from kshark.analysis.sessions.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import Call, Step, reply_of
+from kshark.analysis.sessions.steps import Answer, Call, Step, reply_of
 from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection, Connections
@@ -301,14 +302,21 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
+        twice = self._seen_twice(step, answer, runner) if acquired and len(runner.state.member.brokers) > 1 else ()
         said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
         if step.connection in runner.echoes:
             deliveries.drop(acknowledging)
-            return said
+            return [*twice, *said]
         of_records = deliveries.answer(step, acknowledging, acquired, runner.state)
         if step.connection.ends and answer is not None and not runner.waits_on(step.connection):
             deliveries.ended(step.connection, runner, answer)  # only now the broker notices
         return [*said, *of_records] if of_records else said
+
+    def _seen_twice(self, step: Step, answer: Answer | None, runner: ShareSessionRunner) -> Sequence[Verdict]:
+        """What a broker handed out at another of its addresses it did not hand out here again."""
+        others = (self._runners.get((broker, runner.group_id, runner.member_id)) for broker in runner.state.member.brokers)
+        twin = handed_elsewhere(step, answer, [one.state for one in others if one is not None and one is not runner])
+        return () if twin is None or step.connection in runner.echoes else runner.echo(step, answer, twin)
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
@@ -372,9 +380,7 @@ class Analyzer:
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)
-        said = oldest.close()
-        if not self._forgot:
-            said = [*said, _forgotten(step)]
+        said = oldest.close() if self._forgot else [*oldest.close(), forgotten(step)]
         self._forgot = self._members.forgetful = True
         return said
 
@@ -391,9 +397,3 @@ class Analyzer:
                 other.blind(packet, "hidden_traffic")
                 said += runner.close()
         return said
-
-
-def _forgotten(step: Step) -> Verdict:
-    """Said once: from here on sessions are missing."""
-    text = f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused are forgotten"
-    return Verdict(SESSIONS_FORGOTTEN, Argument(text, (step,), EXCHANGE), Judgement("note"))

@@ -19,13 +19,15 @@ _IPV4: Final = 4
 
 @dataclass(frozen=True)
 class Passing:
-    """How packets are seen a second time: their clients have another address, `renumbered` bytes further in the stream (a proxy's own
-    numbers), so much later on their way to the broker and earlier on the way back, all of them by a clock that is ahead."""
+    """How packets are seen a second time: their clients have another address, or their brokers (`of_brokers`), `renumbered` bytes further
+    in the stream (a proxy's own numbers), so much later on their way to the broker and earlier on the way back, all of them by a clock
+    that is ahead."""
 
     way_ns: int = 1_000
     clock_ns: int = 0
     renumbered: int = 0
     address: bytes = bytes((192, 168, 7, 7))
+    of_brokers: bool = False
 
     def twice(self, packets: Iterable[Packet], brokers: frozenset[str]) -> list[Packet]:
         """All packets, and those of connections with these brokers once more, in the order of their times."""
@@ -44,7 +46,7 @@ class Passing:
         tcp, ip = tcp_at(packet), LINK_BYTES[packet.link_type]
         assert tcp is not None
         data = bytearray(packet.data)
-        at = ip + (12 if way == 1 else 16)
+        at = ip + (12 if (way == 1) is not self.of_brokers else 16)
         data[at : at + 4] = self.address
         if self.renumbered:
             seq, ack = struct.unpack_from(">II", data, tcp + 4)
@@ -54,11 +56,12 @@ class Passing:
         return replace(packet, data=bytes(data))
 
     def undone(self, found: Iterable[Finding], addresses: Iterable[str]) -> Iterator[Finding]:
-        """Findings under the addresses that clients had before."""
+        """Findings under the addresses that clients and brokers had before."""
         passed = ".".join(map(str, self.address))
         before = {f"{passed}:{port}": f"{host}:{port}" for host, _, port in (one.rpartition(":") for one in addresses)}
         for finding in found:
-            yield msgspec.structs.replace(finding, client=before.get(finding.client, finding.client))
+            client, broker = (before.get(end, end) for end in (finding.client, finding.broker))
+            yield msgspec.structs.replace(finding, client=client, broker=broker)
 
 
 def _ends(packet: Packet) -> tuple[str, str] | None:

@@ -20,7 +20,12 @@ CORRECT: Final = (
     "share-restart", "share-loss", "seed-messy",
 )  # fmt: skip
 WRONG: Final = ("share-leaders", "adv-acks", "adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2", "aimed", "java-limit")
-WAYS: Final = {"a NAT": Passing(), "a proxy": Passing(renumbered=123_456_789)}
+WAYS: Final = {
+    "a NAT": Passing(),
+    "a proxy": Passing(renumbered=123_456_789),
+    "a service's address": Passing(of_brokers=True),
+    "a proxy at another address": Passing(renumbered=123_456_789, of_brokers=True),
+}
 #: Its sides were recorded by two clocks that differ by less than requests follow each other.
 CLOCKS: Final = {"a clock ahead": Passing(clock_ns=3_000_000), "a clock behind": Passing(clock_ns=-3_000_000)}
 
@@ -91,6 +96,27 @@ def test_a_proxy_that_numbers_requests_anew_and_has_no_records() -> None:
     talk = Conversation()
     passed_on(talk, talk.member("a"), range(3), records=False)
     assert [it.code for it in findings(talk) if it.verdict == "violation"] == []
+
+
+def fetched_at_once(talk: Conversation, other: int) -> list[str]:
+    """What is said of three fetches of a member from two brokers at once, which hand out partition 0, and this one."""
+    a = talk.member("a")
+    b = a.on(talk.connection("10.0.0.8:9092"))
+    for epoch in range(3):
+        outer, inner = a.share_fetch(epoch), b.share_fetch(epoch)
+        for one, partition in ((inner, other), (outer, 0)):
+            one.answered(responses=handed((partition, 10 * epoch, 10 * epoch + 9)), acquisition_lock_timeout_ms=30_000)
+    assert findings(talk) == findings(talk, exact=True)
+    return [it.code for it in findings(talk)]
+
+
+def test_a_broker_with_two_addresses_hands_records_out_once() -> None:
+    """Seen in captures of all interfaces of a host, where the address of a service stands for the broker's."""
+    assert fetched_at_once(Conversation(), 0) == ["SEEN_TWICE"]
+
+
+def test_two_brokers_hand_out_records_of_their_own() -> None:
+    assert fetched_at_once(Conversation(), 1) == []
 
 
 def test_a_refusal_is_passed_on_too() -> None:

@@ -134,8 +134,8 @@ class Deliveries:
             session.unread = step.end
         if answer is None and step.is_fetch:
             session.unheard = step.end
-        if step.reply is SESSION_NOT_FOUND and session.was_handed:  # whatever ended it, what it acquired behind an end that was seen, too
-            session.was_handed = False
+        if step.reply is SESSION_NOT_FOUND and session.handed:  # whatever ended it, what it acquired behind an end that was seen, too
+            session.handed = None
             self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
@@ -268,7 +268,7 @@ class Deliveries:
 
     def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
-        session.was_handed = True
+        session.handed = step, acquired
         since_ns, until_ns = step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshark import limits
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
+from kshark.analysis.judge import Judgement
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
 from kshark.analysis.sessions.session_state import EndCause
 from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
-from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call
+from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, Step
 from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.verdict import Verdict
 
 #: Epochs that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)
@@ -172,6 +175,14 @@ SESSION_UNKNOWN: Final = Rule(
         Check(never_opened, _IN_A_SESSION, _NOT_FOUND, order=190),
     ),
 )
+
+
+def forgotten(step: Step) -> Verdict:
+    """Said once: from here on sessions are missing."""
+    text = f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused are forgotten"
+    return Verdict(SESSIONS_FORGOTTEN, Argument(text, (step,), EXCHANGE), Judgement("note"))
+
+
 SESSIONS_FORGOTTEN: Final = Rule(
     number=None,
     code="SESSIONS_FORGOTTEN",

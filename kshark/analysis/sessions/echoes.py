@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Step
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Answer, Step
 from kshark.analysis.surroundings.connections import Connection
 
 #: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
@@ -48,6 +49,20 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
             continue
         if (step.answer.acquired or (counted and is_again(step, other))) and _asks(other) == _asks(step) and _gets(other) == _gets(step):
             return other
+    return None
+
+
+def handed_elsewhere(step: Step, answer: Answer | None, sessions: Iterable[SessionState]) -> Step | None:
+    """The same request of the member's session with another broker, which hands out the same records at the same time.
+
+    It is this broker, by the address that it has on the other side of a NAT.
+    """
+    for other in sessions:
+        if other.handed is None or answer is None:
+            continue
+        before, acquired = other.handed
+        if step.packet <= before.end and before.packet <= answer.packet and may_be_one(step, before) and acquired == answer.acquired:
+            return before
     return None
 
 

@@ -100,7 +100,7 @@ class ShareSessionRunner:
             queue = self._queue
             if len(queue) > 1:
                 if (other := passed_on(step, self._steps())) is not None:
-                    return [*self._echo(step, other), *self.settle()]
+                    return [*self.echo(step, answer, other), *self.settle()]
                 self._overtake(step)
             elif queue and queue[0] is step and not self._pending and self._goes_on(step, ()):
                 queue.clear()  # the usual: nothing else waits
@@ -117,8 +117,9 @@ class ShareSessionRunner:
         advance(session, step)
         return True
 
-    def _echo(self, step: Step, other: Step) -> Sequence[Verdict]:
+    def echo(self, step: Step, answer: Answer | None, other: Step) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
+        step.settle(answer)
         connection = step.connection
         self.echoes = {**self.echoes, connection: Echo(other.connection)}
         self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]

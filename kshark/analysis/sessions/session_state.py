@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from kshark.analysis.sessions.steps import (
     SUBSEQUENT,
     UNANSWERED,
     UNCLEAR,
+    Acquired,
     Call,
     Leader,
     Partition,
@@ -163,8 +165,8 @@ class SessionState:
     #: fetch whose answer is not there.
     unread: int = 0
     unheard: int = 0
-    #: It was handed records since it was last said not to be there.
-    was_handed: bool = False
+    #: The last request with which it was handed records, and which, since it was last said not to be there.
+    handed: tuple[Step, Sequence[Acquired]] | None = None
     #: Partitions that another broker leads, as the last fetch's answer says.
     hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
