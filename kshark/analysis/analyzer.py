@@ -4,7 +4,7 @@ What verdicts depend on, and thus what a job must give the Analyzer to get the s
 
 | events | of |
 |---|---|
-| Message, Exchange of ShareFetch and ShareAcknowledge | a session's (broker, group, member), on any connection |
+| Message, Exchange of ShareFetch and ShareAcknowledge | a session's member, with any broker, on any connection |
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
