@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dissectors.enums import CoordinatorType
+from kshark import limits
 from kshark.endpoints import endpoint
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
@@ -25,6 +26,8 @@ def found(known: Known, heard: Heard) -> Sequence[str]:
 
 
 _GROUP: Final = CoordinatorType.GROUP
+#: So soon nobody is answered the same again, least of all by another broker.
+_AT_ONCE_NS: Final = 50_000_000
 
 
 def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
@@ -46,8 +49,21 @@ def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> 
 
 def answers_for(known: Known, group: Group, heard: Heard) -> None:
     """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named meanwhile."""
+    if _is_alias(group, heard):
+        return
     last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
     if last is not None and last.broker is None and known.sight.may_be(last.host, broker):
         last.broker = broker
     elif next((one.broker for one in reversed(group.coordinators) if one.broker is not None), None) != broker:
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, broker=broker))
+
+
+def _is_alias(group: Group, heard: Heard) -> bool:
+    """Whether an address is the coordinator's on the other side of a NAT: the same was answered at another one just before."""
+    broker, time_ns = heard.flow.broker, heard.at.time_ns
+    said = heard.api_key, heard.client_id, *(getattr(heard.asked, name, None) for name in ("member_id", "member_epoch", "generation_id"))
+    before, group.answered = group.answered, (broker, time_ns, said)
+    is_again = before is not None and before[0] not in {broker, *group.aliases} and before[2] == said and time_ns < before[1] + _AT_ONCE_NS
+    if is_again and len(group.aliases) < limits.BROKERS:
+        group.aliases.add(broker)
+    return broker in group.aliases

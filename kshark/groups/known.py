@@ -50,6 +50,9 @@ class Group:
         #: Members whose first message was not their first.
         self.begun: set[str] = set()
         self.coordinators: deque[Coordinator] = deque(maxlen=limits.GROUP_CHANGES)
+        #: The last answer as only the coordinator gives it: from which address, when, to what; and addresses that are another one's, too.
+        self.answered: tuple[str, int, tuple[object, ...]] | None = None
+        self.aliases: set[str] = set()
         self.history: deque[GroupState] = deque(maxlen=limits.GROUP_CHANGES)
         self.changes = 0
         #: Administrative operations: those that change it, and those that read.

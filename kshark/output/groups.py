@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -57,7 +57,7 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
     else:
         yield from folded(_states(group), width, 2 * _INDENT)
     if len(group.coordinators) > 1:
-        yield from folded(_moves(group.coordinators), width, 2 * _INDENT)
+        yield from folded(_moves(group.coordinators, verbose=verbose), width, 2 * _INDENT)
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
@@ -107,9 +107,12 @@ def _coordinator(one: Coordinator) -> str:
     return safe(address if one.node_id is None else f"{address} (node {one.node_id})")
 
 
-def _moves(coordinators: Iterable[Coordinator]) -> Line:
+def _moves(coordinators: Sequence[Coordinator], *, verbose: bool) -> Line:
     line: Line = [("  coordinator ", LABEL)]
-    for at, one in enumerate(coordinators):
+    shown = coordinators if verbose else coordinators[-_SHOWN:]
+    if len(shown) < len(coordinators):
+        line.append((f"… {counted(len(coordinators) - len(shown), 'move')} before (-V) … ", DIM))
+    for at, one in enumerate(shown):
         line += [(" → " if at else "", WARN), (_coordinator(one), VALUE), (f" {clock(one.time_ns, 3)}", DIM)]
     return line
 

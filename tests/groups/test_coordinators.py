@@ -82,6 +82,18 @@ def test_a_broker_that_metadata_names_too_is_another_one() -> None:
     assert coordinators(talk) == [(1, BEFORE_NAT, None), (None, None, BROKER)]
 
 
+def test_an_answer_that_was_captured_at_two_addresses_is_no_move() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    b = a.on(talk.connection(OTHER))
+    for _ in range(3):
+        outer, inner = a.heartbeat(1), b.heartbeat(1)
+        outer.given(1)
+        inner.given(1)
+        talk.pause(5)
+    assert coordinators(talk) == [(None, None, BROKER)]
+
+
 def test_who_is_named_and_who_answers_as_before_have_not_moved() -> None:
     talk = Conversation()
     named(talk.connection(), 1, BEFORE_NAT)
