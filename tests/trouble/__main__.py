@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=150, help="for how long (150)")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs")
     given = parser.parse_args(arguments)
-    folder, release, random = given.output / f"{given.release}-{given.seed}", RELEASES[given.release], Random(given.seed)
+    folder = (given.output / f"{given.release}-{given.seed}").absolute()
+    release, random = RELEASES[given.release], Random(given.seed)
     java = find_java()
     try:
         with cluster(release, folder, random) as there:
