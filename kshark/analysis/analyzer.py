@@ -302,7 +302,8 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        twice = self._seen_twice(step, answer, runner) if acquired and len(runner.state.member.brokers) > 1 else ()
+        is_spread = len(runner.state.member.brokers) > 1 and step.connection not in runner.echoes
+        twice = self._seen_twice(step, answer, runner) if answer is not None and acquired and is_spread else ()
         said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
         if step.connection in runner.echoes:
             deliveries.drop(acknowledging)
@@ -312,11 +313,11 @@ class Analyzer:
             deliveries.ended(step.connection, runner, answer)  # only now the broker notices
         return [*said, *of_records] if of_records else said
 
-    def _seen_twice(self, step: Step, answer: Answer | None, runner: ShareSessionRunner) -> Sequence[Verdict]:
+    def _seen_twice(self, step: Step, answer: Answer, runner: ShareSessionRunner) -> Sequence[Verdict]:
         """What a broker handed out at another of its addresses it did not hand out here again."""
         others = (self._runners.get((broker, runner.group_id, runner.member_id)) for broker in runner.state.member.brokers)
         twin = handed_elsewhere(step, answer, [one.state for one in others if one is not None and one is not runner])
-        return () if twin is None or step.connection in runner.echoes else runner.echo(step, answer, twin)
+        return () if twin is None else runner.echo(step, answer, twin)
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-
 from kshark import limits
 from kshark.api_keys import METADATA
 from kshark.endpoints import address_of, endpoint, port_of
@@ -24,7 +22,8 @@ class Sight:
         if answer is None or answer.api_key != METADATA:
             return
         for one in getattr(answer.body, "brokers", None) or ():
-            if isinstance(one.host, str) and isinstance(one.port, int) and len(self._named) < limits.BROKERS and _is_address(one.host):
+            is_read = isinstance(one.host, str) and isinstance(one.port, int)
+            if is_read and len(self._named) < limits.BROKERS and address_of(f"{one.host}:{one.port}") is not None:
                 self._named[endpoint(one.host, one.port)] = None
 
     def missing(self) -> list[str]:
@@ -43,11 +42,3 @@ class Sight:
         if address_of(host) is None:
             return port_of(host) == port_of(broker)
         return host in self._named and host not in self._heard and broker not in self._named
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True

@@ -15,6 +15,7 @@ TOPIC: Final = "t"
 GROUPS: Final = ("ga", "gb")
 _JVM: Final = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TOOLS: Final = "org.apache.kafka.tools"
+_CONSUMERS: Final = 6
 #: Seconds that a tool may take which does one thing.
 _ONCE_SECONDS: Final = 90
 #: How consumers acknowledge: implicitly, or explicitly in one of two ways; those of the console release or reject everything.
@@ -23,22 +24,22 @@ _OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
 
 
 class Clients:
-    """A producer and `many` share consumers of two groups; everything they write goes into `folder`."""
+    """A producer and share consumers of two groups; everything they write goes into `folder`."""
 
-    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random, *, many: int = 6) -> None:
+    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random) -> None:
         self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
-        self._bootstrap, self._folder, self._random, self._many = bootstrap, folder, random, many
+        self._bootstrap, self._folder, self._random = bootstrap, folder, random
         self._numbers = itertools.count()
         self._consumers: dict[str, subprocess.Popen[bytes]] = {}
         self._producer: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self._producer = self._start("producer", f"{_TOOLS}.VerifiableProducer", "--throughput", "60", topic=True)
+        self._producer = self._start("producer", f"{_TOOLS}.VerifiableProducer", "--throughput", "60")
         self.fill()
 
     def fill(self) -> None:
         """New consumers for those that are gone."""
-        while len(self.running()) < self._many:
+        while len(self.running()) < _CONSUMERS:
             self._consume(next(self._numbers))
 
     def running(self) -> list[subprocess.Popen[bytes]]:
@@ -71,18 +72,16 @@ class Clients:
         if mode in _OF_LIBRDKAFKA:
             process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, TOPIC, group, name, mode)
         elif mode.startswith("--"):
-            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, topic=True)
+            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode)
         else:
             more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
-            process = self._start(
-                name, f"{_TOOLS}.VerifiableShareConsumer", *more, topic=True, max_poll_records=self._random.choice((5, 50, 500))
-            )
+            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, max_poll_records=self._random.choice((5, 50, 500)))
         self._consumers[name] = process
 
-    def _start(self, name: str, tool: str, *arguments: str, topic: bool = False, **settings: object) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, tool: str, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
         properties = self._folder / f"{name}.properties"
         properties.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in {"client_id": name, **settings}.items()))
-        where = ("--bootstrap-server", self._bootstrap, *(("--topic", TOPIC) if topic else ()), "--command-config", str(properties))
+        where = ("--bootstrap-server", self._bootstrap, "--topic", TOPIC, "--command-config", str(properties))
         return self._run(name, *self._java, tool, *where, *arguments)
 
     def _run(self, name: str, *command: str) -> subprocess.Popen[bytes]:

@@ -52,13 +52,13 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
     return None
 
 
-def handed_elsewhere(step: Step, answer: Answer | None, sessions: Iterable[SessionState]) -> Step | None:
+def handed_elsewhere(step: Step, answer: Answer, sessions: Iterable[SessionState]) -> Step | None:
     """The same request of the member's session with another broker, which hands out the same records at the same time.
 
     It is this broker, by the address that it has on the other side of a NAT.
     """
     for other in sessions:
-        if other.handed is None or answer is None:
+        if other.handed is None:
             continue
         before, acquired = other.handed
         if step.packet <= before.end and before.packet <= answer.packet and may_be_one(step, before) and acquired == answer.acquired:

@@ -119,7 +119,8 @@ class ShareSessionRunner:
 
     def echo(self, step: Step, answer: Answer | None, other: Step) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
-        step.settle(answer)
+        if not step.settled:
+            step.settle(answer)
         connection = step.connection
         self.echoes = {**self.echoes, connection: Echo(other.connection)}
         self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
