@@ -32,6 +32,9 @@ ANSWERED: Final = 0
 UNANSWERED: Final = -1
 OTHERWISE: Final = -2
 
+#: Marks from here on (_requests_told) get sides alone that opened their connection; the other side need not be looked at.
+FOR_OPENERS: Final = 6
+
 
 class Conversation:
     """A connection while it is cut into frames: its two streams, and what the judgement of it needs."""
@@ -168,10 +171,15 @@ def _client(
     conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, final: bool, waits: list[tuple[Stream, Boundary | None]]
 ) -> Side | None:
     """The side whose bytes look more like requests; None where neither does, or both alike. `waits` takes what nothing is sure of yet."""
-    marks = [_requests_told(conversation, side, heads, witness, final, waits) for side in (0, 1)]
-    if marks[0] == marks[1]:
+    opener: Side = 1 if conversation.flow.opened_by == 1 else 0
+    other: Side = 0 if opener else 1
+    mark = _requests_told(conversation, opener, heads, witness, final, waits)
+    if mark >= FOR_OPENERS:
+        return opener
+    against = _requests_told(conversation, other, heads, witness, final, waits)
+    if mark == against:
         return None
-    return 0 if marks[0] > marks[1] else 1
+    return opener if mark > against else other
 
 
 def _requests_told(
@@ -197,7 +205,8 @@ def _requests_told(
     if chain.whole and chain.consistent:
         told, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
         if told > 0 or (told == 0 and final and opened and telling):
-            return 2 + 2 * telling * (1 + opened) + opened + _linked(chain, other)
+            mark = 2 + 2 * telling * (1 + opened) + opened
+            return mark if mark >= FOR_OPENERS else mark + _linked(chain, other)
     if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, witness):
         return 3  # what follows that request is none: a broker cannot read it either
     if chain.consistent and chain.headers and not chain.whole:
