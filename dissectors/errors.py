@@ -118,7 +118,10 @@ SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
     ),
     E.NON_EMPTY_GROUP: (Sent("AlterShareGroupOffsets, DeleteShareGroupOffsets", _TOP, "the group still has members"),),
     E.GROUP_ID_NOT_FOUND: (Sent(_HEARTBEAT, _TOP, "no such group, or the id belongs to a group of another type"),),
-    E.FENCED_LEADER_EPOCH: (Sent(_STATE, _PART, "a former leader reads or writes: the coordinator has seen a newer leader epoch"),),
+    E.FENCED_LEADER_EPOCH: (
+        Sent(_FETCH, _PART, "the leader moved while it fetched (current_leader says where to)"),
+        Sent(_STATE, _PART, "a former leader reads or writes: the coordinator has seen a newer leader epoch"),
+    ),
     E.GROUP_MAX_SIZE_REACHED: (Sent(_HEARTBEAT, _TOP, "the group has group.share.max.size members (200)"),),
     E.UNKNOWN_TOPIC_ID: (Sent("ShareAcknowledge", _PART, "a topic id that is zero or not in the metadata"),),
     E.FENCED_MEMBER_EPOCH: (

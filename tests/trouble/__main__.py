@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -19,6 +20,7 @@ from kshark.model import Finding
 from spark_analysis.java import find_java
 from tests.broker.releases import RELEASES
 from tests.broker.server import NoBroker, jars
+from tests.trouble.administrators import TASKS, Administrators
 from tests.trouble.clients import Clients
 from tests.trouble.cluster import Cluster, cluster
 from tests.trouble.troubles import TROUBLES, Trouble
@@ -31,21 +33,23 @@ BROKERS: Final = ("Persister-client-", "AddPartitionsManager", "NodeToController
 JAVA: Final = "apache-kafka-java"
 
 
-async def happens(there: Cluster, clients: Clients, random: Random, seconds: float) -> Counter[str]:
+async def go_through(there: Cluster, clients: Clients, folder: Path, random: Random, seconds: float) -> Counter[str]:
     """Troubles one after the other for so long; how often each came."""
     came = Counter[str]()
     loop = asyncio.get_running_loop()
     for proxy in there.proxies:
         await proxy.start()
-    trouble = Trouble(there, clients, random)
-    await trouble.set_up()
+    trouble, administrators = Trouble(there, clients, random), Administrators(clients, len(there.brokers), folder, random)
+    happenings = [(partial(what, trouble), weight) for what, weight in TROUBLES.items()]
+    happenings += [(partial(what, administrators), weight) for what, weight in TASKS.items()]
+    await administrators.make_topic()
     await asyncio.to_thread(clients.start)
     until = loop.time() + seconds
     while loop.time() < until:
         await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
-        (what,) = random.choices([*TROUBLES], [*TROUBLES.values()])
-        came[what.__name__] += 1
-        await what(trouble)
+        (happens,) = random.choices([happening for happening, _ in happenings], [weight for _, weight in happenings])
+        came[happens.func.__name__] += 1
+        await happens()
         clients.fill()
     clients.end()
     await asyncio.sleep(LAST_SECONDS)
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with cluster(release, folder, random) as there:
             assert java is not None, "brokers need it, too"
             clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, folder, random)
-            came = asyncio.run(happens(there, clients, random, given.seconds))
+            came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
     except NoBroker as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Kafka's own tools, and consumers of librdkafka, as clients: processes that are started, stopped and gone on with."""
+"""Kafka's own tools, and clients of librdkafka, as clients: processes that are started, stopped and gone on with."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ _OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
 
 
 class Clients:
-    """A producer and share consumers of two groups; everything they write goes into `folder`."""
+    """Two producers, one with transactions, and share consumers of two groups; everything they write goes into `folder`."""
 
     def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random) -> None:
         self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
         self._bootstrap, self._folder, self._random = bootstrap, folder, random
         self._numbers = itertools.count()
         self._consumers: dict[str, subprocess.Popen[bytes]] = {}
-        self._producer: subprocess.Popen[bytes] | None = None
+        self._producers: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        self._producer = self._start("producer", f"{_TOOLS}.VerifiableProducer", "--throughput", "60")
+        keys = ("--throughput", "60", "--repeating-keys", "20")
+        self._producers = [
+            self._start("producer", f"{_TOOLS}.VerifiableProducer", *keys),
+            self._run("transactions", sys.executable, "-m", "tests.trouble.transactions", self._bootstrap, TOPIC),
+        ]
         self.fill()
 
     def fill(self) -> None:
@@ -48,7 +52,7 @@ class Clients:
 
     def once(self, tool: str, *arguments: str) -> str:
         """What a tool of Kafka says that does one thing and ends."""
-        command = (*self._java, f"{_TOOLS}.{tool}", "--bootstrap-server", self._bootstrap, *arguments)
+        command = (*self._java, tool, "--bootstrap-server", self._bootstrap, *arguments)
         return subprocess.run(command, capture_output=True, text=True, timeout=_ONCE_SECONDS).stdout
 
     def end(self, *, consumers_only: bool = False) -> None:
@@ -64,8 +68,8 @@ class Clients:
 
     def _all(self, *, consumers_only: bool = False) -> Iterator[subprocess.Popen[bytes]]:
         yield from self.running()
-        if self._producer is not None and not consumers_only:
-            yield self._producer
+        if not consumers_only:
+            yield from self._producers
 
     def _consume(self, number: int) -> None:
         name, group, mode = f"c{number}", GROUPS[number % 3 == 0], _MODES[number % len(_MODES)]

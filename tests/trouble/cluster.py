@@ -20,7 +20,15 @@ _SETTINGS: Final = {
     "group.share.heartbeat.interval.ms": 1500,
     "group.share.record.lock.duration.ms": 5000,
     "broker.session.timeout.ms": 6000,
+    "log.retention.check.interval.ms": 1000,
+    "log.cleaner.backoff.ms": 1000,
+    "log.segment.delete.delay.ms": 1000,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
 }
+#: After how long without a request brokers close a connection.
+_IDLE_MS: Final = (3000, 8000, 600_000)
 
 
 @dataclass
@@ -45,8 +53,8 @@ def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]
         for number, port in enumerate(ports, 1):
             home = folder / f"broker-{number}"
             home.mkdir(parents=True, exist_ok=True)
-            settings = {**_SETTINGS, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-            broker = Broker(release, home, settings, of=brokers[0] if brokers else None, node_id=number)
+            own = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", "connections.max.idle.ms": random.choice(_IDLE_MS)}
+            broker = Broker(release, home, {**_SETTINGS, **own}, of=brokers[0] if brokers else None, node_id=number)
             brokers.append(stack.enter_context(broker))
         sides = {"clients": ports, "brokers": [broker.port for broker in brokers]}
         captures = [folder / f"{name}.pcap" for name in sides]

@@ -1,4 +1,4 @@
-"""What happens to clients and brokers: to connections, to processes, and by administrators."""
+"""What happens to clients and brokers: to connections and to processes; what administrators do is in administrators.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
 
-from tests.trouble.clients import GROUPS, TOPIC, Clients
+from tests.trouble.clients import Clients
 from tests.trouble.cluster import Cluster
 
 
@@ -17,10 +17,6 @@ class Trouble:
 
     def __init__(self, cluster: Cluster, clients: Clients, random: Random) -> None:
         self._cluster, self._clients, self._random = cluster, clients, random
-        self._partitions = 3
-
-    async def set_up(self) -> None:
-        await self._tool("TopicCommand", "--create", "--topic", TOPIC, "--partitions", str(self._partitions), "--replication-factor", "1")
 
     # -- the network
 
@@ -63,31 +59,6 @@ class Trouble:
         await asyncio.sleep(self._random.uniform(0, 4))
         await asyncio.to_thread(broker.start)
 
-    # -- administrators
-
-    async def describe_group(self) -> None:
-        await self._tool("consumer.group.ShareGroupCommand", "--group", self._random.choice(GROUPS), "--describe")
-
-    async def reset_offsets(self) -> None:
-        """Or delete them; either takes a group without members."""
-        self._clients.end(consumers_only=True)
-        await asyncio.sleep(3)
-        how = self._random.choice((("--reset-offsets", "--to-earliest", "--execute"), ("--delete-offsets",)))
-        await self._tool("consumer.group.ShareGroupCommand", "--group", self._random.choice(GROUPS), "--topic", TOPIC, *how)
-
-    async def add_partition(self) -> None:
-        self._partitions += 1
-        await self._tool("TopicCommand", "--alter", "--topic", TOPIC, "--partitions", str(self._partitions))
-
-    async def make_topic_anew(self) -> None:
-        await self._tool("TopicCommand", "--delete", "--topic", TOPIC)
-        await asyncio.sleep(self._random.uniform(0, 3))
-        self._partitions = 3
-        await self.set_up()
-
-    async def _tool(self, tool: str, *arguments: str) -> None:
-        await asyncio.to_thread(self._clients.once, tool, *arguments)
-
 
 #: What happens, and how often in relation to the others.
 TROUBLES: Final[dict[Callable[[Trouble], Awaitable[None]], int]] = {
@@ -100,8 +71,4 @@ TROUBLES: Final[dict[Callable[[Trouble], Awaitable[None]], int]] = {
     Trouble.end_client: 1,
     Trouble.stop_broker: 1,
     Trouble.restart_broker: 1,
-    Trouble.describe_group: 1,
-    Trouble.reset_offsets: 1,
-    Trouble.add_partition: 1,
-    Trouble.make_topic_anew: 1,
 }

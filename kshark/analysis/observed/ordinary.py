@@ -19,8 +19,10 @@ _ANYWHERE: Final = {
     53: "not_authorized",
     51: "transaction_open",
 }
-#: By API and error code: who asks for a group is told that there is none, or none of that type.
+#: By API and error code: a leader that is none any more says so in two ways; who asks for a group is told that there is none, or none of
+#: that type.
 _THERE: Final = {
+    ("ShareFetch", 74): "not_leader",
     ("JoinGroup", 79): "member_id_given",
     ("DeleteGroups", 68): "not_empty",
     **{

@@ -15,7 +15,7 @@ from kshark.analysis.coordinator.stored_batches import Kept, rank_of
 from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.machines import PERSISTER
-from kshark.analysis.machines.in_flight import STORED
+from kshark.analysis.machines.in_flight import ARCHIVED, STORED
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 
@@ -77,10 +77,18 @@ def _wrong_in(step: StateStep) -> tuple[StateBatch, str] | None:
             return batch, f"has state {state}, which is never stored"
         if delivery_count < 0:
             return batch, f"has delivery count {delivery_count}"
-        if step.start_offset is not None and first < step.start_offset:
+        if step.start_offset is not None and first < step.start_offset and not _is_past(batch, step.start_offset):
             return batch, "begins below its start offset"
     overlapping = (two for one, two in pairwise(sorted(step.batches)) if two.first <= one.last)
     return next(((two, "overlaps another") for two in overlapping), None)
+
+
+def _is_past(batch: StateBatch, start_offset: int) -> bool:
+    """Whether that is of records whose lock ended behind a start offset that had passed them, as it does where a log is truncated.
+
+    Leaders store that they are archived, which they were by the start offset (Kafka: SharePartition.releaseAcquisitionLockOnTimeout).
+    """
+    return batch.last < start_offset and STORED[batch.state] is ARCHIVED
 
 
 def refused_below_zero(now: Storing) -> Argument | None:
@@ -222,7 +230,8 @@ ROWS: Final = (
         number=114,
         code="STATE_BATCH_INVALID",
         text="State is stored that no leader can mean: inverted or overlapping batches, unknown states, negative numbers.",
-        must="Batches lie apart, at the start offset or above, in a state that is stored (0, 2, 3, 4), with counts from 0.",
+        must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or above; below it lie "
+        "archived ones alone.",
         advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown states as well, and the "
         "next leader is given it.",
         wrong="WriteShareGroupState acknowledged 9-5 → 0",

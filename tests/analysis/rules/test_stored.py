@@ -19,7 +19,15 @@ def stored(talk: Conversation | Thinned) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     "batches",
-    [[], [TEN], [TEN, NEXT_TEN], [NEXT_TEN, TEN], [(100, 100, AVAILABLE, 0)], [(100, 100, ARCHIVING, 1), (101, 101, ARCHIVED, 25)]],
+    [
+        [],
+        [TEN],
+        [TEN, NEXT_TEN],
+        [NEXT_TEN, TEN],
+        [(100, 100, AVAILABLE, 0)],
+        [(100, 100, ARCHIVING, 1), (101, 101, ARCHIVED, 25)],
+        [(90, 99, ARCHIVED, 2), TEN],
+    ],
 )
 def test_what_a_leader_may_store(batches: list[Batch]) -> None:
     talk = Conversation()
@@ -35,6 +43,8 @@ def test_what_a_leader_may_store(batches: list[Batch]) -> None:
         ([(100, 109, 7, 1)], "100-109 has state 7, which is never stored"),
         ([(100, 109, ACCEPTED, -1)], "100-109 has delivery count -1"),
         ([(99, 109, ACCEPTED, 1)], "99-109 begins below its start offset"),
+        ([(90, 99, ACCEPTED, 1)], "90-99 begins below its start offset"),
+        ([(99, 109, ARCHIVED, 1)], "99-109 begins below its start offset"),
         ([TEN, (109, 119, ACCEPTED, 1)], "109-119 overlaps another"),
         ([(105, 119, ACCEPTED, 1), TEN], "105-119 overlaps another"),
     ],

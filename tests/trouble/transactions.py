@@ -1,0 +1,46 @@
+"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions BOOTSTRAP TOPIC`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from random import Random
+from typing import Final
+
+from confluent_kafka import KafkaException, Producer
+
+_MOST_RECORDS: Final = 20
+#: How long a transaction may stay open.
+_MOST_SECONDS: Final = 2.0
+_ABORTED: Final = 0.4
+_NAME: Final = "transactions"
+
+
+def main(bootstrap: str, topic: str) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    random = Random(_NAME)
+    while True:  # one that was fenced, or in an error that it cannot leave, is made anew
+        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": _NAME, "client.id": _NAME})
+        try:
+            producer.init_transactions(20)
+            while True:
+                _transaction(producer, topic, random)
+        except KafkaException as error:
+            print(error, flush=True)
+
+
+def _transaction(producer: Producer, topic: str, random: Random) -> None:
+    producer.begin_transaction()
+    for number in range(random.randint(1, _MOST_RECORDS)):
+        producer.produce(topic, str(number).encode(), str(number % 5).encode())
+    producer.flush(5)
+    time.sleep(random.uniform(0, _MOST_SECONDS))
+    if random.random() < _ABORTED:
+        producer.abort_transaction(20)
+    else:
+        producer.commit_transaction(20)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
