@@ -70,8 +70,11 @@ def report(capture: Path) -> int:
     codes = Counter(f"{finding.code} by {finding.blame}" for finding in found)
     print(f"{capture.name}: {', '.join(f'{count} {code}' for code, count in sorted(codes.items())) or 'no violations'}", flush=True)
     accused = [finding for finding in found if is_of_a_client(finding)]
-    for finding in accused:
-        print(f"  packet {finding.packet}, {finding.client_id} ({finding.software}): {finding.code}: {finding.argument}", flush=True)
+    first = {(finding.client_id, finding.code): finding for finding in reversed(accused)}
+    times = Counter((finding.client_id, finding.code) for finding in accused)
+    for sort, finding in sorted(first.items(), key=lambda one: one[1].packet):
+        where = f"packet {finding.packet}, {finding.client_id} ({finding.software})"
+        print(f"  {where}: {times[sort]} {finding.code}: {finding.argument}", flush=True)
     return sum((finding.software or JAVA).startswith(JAVA) for finding in accused)
 
 

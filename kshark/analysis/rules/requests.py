@@ -24,11 +24,17 @@ _BEFORE_4_2: Final = frozenset({Release.V4_0, Release.V4_1})
 
 
 def named_badly(now: Situation) -> Argument | None:
-    """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in base64."""
+    """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka: Uuid.fromString)."""
     step = now.step
     if step.is_named and (has_uuid(step.member_id) or not now.session.releases <= _BEFORE_4_2):
         return None
-    what = "null" if step.member_id is None else f"{len(step.member_id)} characters long" if not step.is_named else "no uuid in base64"
+    if step.member_id is None:
+        what = "null"
+    elif not step.is_named:
+        what = f"{len(step.member_id)} characters long"
+    else:
+        foreign = next((one for one in step.member_id if one in "+/"), None)
+        what = "no uuid in URL-safe base64" + ("" if foreign is None else f', which has no "{foreign}"')
     return Argument(f"{step.story}; its member id is {what}", (step,), EXCHANGE)
 
 
@@ -79,9 +85,10 @@ ROWS: Final = (
     Rule(
         number=46,
         code="MEMBER_ID_INVALID",
-        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid in base64, too.",
-        must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in base64.",
-        advice="Make the id once, a random uuid as Kafka writes it (22 characters), and use it in every request of the member.",
+        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid in URL-safe base64.",
+        must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in URL-safe base64.",
+        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in every request of the "
+        "member.",
         wrong='ShareFetch epoch 0, member id "" → 42',
         right="ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.isMemberIdValid",
