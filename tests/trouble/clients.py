@@ -76,11 +76,16 @@ class Clients:
         if mode in _OF_LIBRDKAFKA:
             process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, TOPIC, group, name, mode)
         elif mode.startswith("--"):
-            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode)
+            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, **self._settings())
         else:
             more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
-            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, max_poll_records=self._random.choice((5, 50, 500)))
+            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, **self._settings())
         self._consumers[name] = process
+
+    def _settings(self) -> dict[str, object]:
+        """Of a Java consumer; how many records it acquires is in its hands since 4.2 (KIP-1206)."""
+        acquire = self._random.choice(("batch_optimized", "record_limit"))
+        return {"max_poll_records": self._random.choice((5, 50, 500)), "share_acquire_mode": acquire}
 
     def _start(self, name: str, tool: str, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
         properties = self._folder / f"{name}.properties"

@@ -87,8 +87,8 @@ ROWS: Final = (
         code="MEMBER_ID_INVALID",
         text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid in URL-safe base64.",
         must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in URL-safe base64.",
-        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in every request of the "
-        "member.",
+        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in every request of "
+        "the member.",
         wrong='ShareFetch epoch 0, member id "" → 42',
         right="ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.isMemberIdValid",
