@@ -12,7 +12,7 @@ from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import FAILED_LATER, FAILED_REOPEN, LONGEST_MEMBER_ID, REJECTED_EARLY, UNCLEAR, has_uuid
-from kshark.analysis.surroundings.releases import Release
+from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
 
@@ -20,13 +20,12 @@ _INVALID_REQUEST: Final = 42
 #: Batches of acknowledgements, by their types, and those that renew locks.
 _RENEWS: Final = any_of("topics.partitions.acknowledgement_batches.acknowledge_types", ELEMENT == AcknowledgeType.RENEW)
 _FETCHES_TOO: Final = (F("max_wait_ms") > 0) | (F("min_bytes") > 0) | (F("max_bytes") > 0) | (F("max_records") > 0)
-_BEFORE_4_2: Final = frozenset({Release.V4_0, Release.V4_1})
 
 
 def named_badly(now: Situation) -> Argument | None:
     """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka: Uuid.fromString)."""
     step = now.step
-    if step.is_named and (has_uuid(step.member_id) or not now.session.releases <= _BEFORE_4_2):
+    if step.is_named and (has_uuid(step.member_id) or not all_say(now.session.releases, "reads_uuids")):
         return None
     if step.member_id is None:
         what = "null"

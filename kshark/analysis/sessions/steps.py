@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
@@ -274,11 +275,18 @@ class Step(Call, eq=False):
 
     def _failed(self) -> Reply:
         """What UNKNOWN_SERVER_ERROR says: brokers from 4.1 on give it behind the session, but for ids of members that they cannot read."""
-        if self.kind is FINAL or self.kind is NEGATIVE or not has_uuid(self.member_id):
+        if self.kind is FINAL or self.kind is NEGATIVE or not self._is_read:
             return UNCLEAR
         if self.opens:
             return FAILED_REOPEN if self.duplicates else FAILED_LATER
         return FAILED_LATER if self.kind is SUBSEQUENT else UNCLEAR
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether the broker surely can read the member id."""
+        broker = self.connection.broker
+        any_text = broker is not None and all_say(broker.releases, "reads_uuids") is False
+        return has_uuid(self.member_id) or (any_text and self.is_named)
 
     def lighten(self) -> None:
         """Lets go of what only the step's own turn asks for."""

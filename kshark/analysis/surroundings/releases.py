@@ -28,6 +28,7 @@ class Behaviour(Struct, frozen=True):
     earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give way to another; None: never.
     `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a WriteShareGroupState sets
     the stored state and leader epoch to its own. `release_uncounts`: records that the end of a session releases were not delivered by it.
+    `reads_uuids`: a member id has to be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later it is any text.
     """
 
     dies_with_connection: bool
@@ -36,12 +37,13 @@ class Behaviour(Struct, frozen=True):
     full_is_not_found: bool
     write_sets_epochs: bool
     release_uncounts: bool
+    reads_uuids: bool
 
 
 BEHAVIOUR: Final = {
-    Release.V4_0: Behaviour(False, False, 120_000_000_000, True, True, False),
-    Release.V4_1: Behaviour(True, True, None, False, True, True),
-    Release.V4_2: Behaviour(True, False, None, False, False, False),
+    Release.V4_0: Behaviour(False, False, 120_000_000_000, True, True, False, True),
+    Release.V4_1: Behaviour(True, True, None, False, True, True, True),
+    Release.V4_2: Behaviour(True, False, None, False, False, False, False),
 }
 ANY_RELEASE: Final = frozenset(Release)
 #: The highest ShareFetch version a broker offers tells its release.

@@ -24,10 +24,17 @@ def test_a_partition_listed_twice_has_a_rule_of_its_own() -> None:
     assert "TOPIC_ID_UNKNOWN" not in dict(codes(talk))
 
 
-def test_a_member_id_that_no_broker_reads_fails_alike() -> None:
-    talk = Conversation()
-    Member(talk.member("a").connection, "g", "no uuid").share_fetch(0, [0]).answered(UNKNOWN_SERVER_ERROR)
+def test_a_member_id_that_the_broker_does_not_read_fails_alike() -> None:
+    talk = Conversation(release="4.1")
+    Member(talk.member("a", joined=False).connection, "g", "no uuid").share_fetch(0, [0]).answered(UNKNOWN_SERVER_ERROR)
     assert "TOPIC_ID_UNKNOWN" not in dict(codes(talk))
+
+
+@pytest.mark.parametrize(("release", "name", "told"), [("4.2", "any name", UNKNOWN), ("4.2", None, []), ("4.1", "any name", [])])
+def test_brokers_of_4_2_read_any_text(release: str, name: str | None, told: list[tuple[str, str]]) -> None:
+    talk = Conversation(release=release)
+    Member(talk.member("a", joined=False).connection, "g", name).share_fetch(0, [0]).answered(UNKNOWN_SERVER_ERROR)  # type: ignore[arg-type]
+    assert [it for it in codes(talk) if it[0] == "TOPIC_ID_UNKNOWN"] == told
 
 
 def test_acknowledgements_are_answered_with_another_code() -> None:
