@@ -41,7 +41,8 @@ def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
     if heard.error == 0:
         _accepted(group, member, heard)
         answers_for(known, group, heard)
-        group.settle(heard.at, type)
+        given = heard.answer.member_epoch
+        group.settle(heard.at, type, given if given >= 0 else None, joined=asked.member_epoch == _JOIN)
     elif heard.error in _OUT and group.now.type == type:  # who is told so by a group of another type may well be in that
         group.leave(member_id, heard.at, _OUT[heard.error])
         group.settle(heard.at, type)

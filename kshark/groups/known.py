@@ -116,11 +116,17 @@ class Group:
             self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source))
             self.changes += 1
 
-    def settle(self, at: Moment, type: GroupType) -> None:
-        """The state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is brief)."""
-        epochs = [epoch for epoch in self._epochs if epoch is not None]
+    def settle(self, at: Moment, type: GroupType, epoch: int | None = None, *, joined: bool = False) -> None:
+        """The state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is brief).
+
+        `epoch` was given to a member just now: the assignment's, or an older one. That goes up as long as the group lives: who `joined`
+        with a lower one joined a group that was made anew.
+        """
+        now, epochs = self.now, {epoch for epoch in self._epochs if epoch is not None}
         state = "Empty" if not self.present else "Stable" if type == "share" or len(epochs) <= 1 else "Reconciling"
-        self.become(at, "inferred", type=type, state=state, assignment_epoch=max(epochs, default=None))
+        before = None if joined or now.type != type or now.state == "Dead" else now.assignment_epoch
+        reached = max((one for one in (before, epoch) if one is not None), default=None)
+        self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
 
     # -- members
 

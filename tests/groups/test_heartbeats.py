@@ -128,3 +128,21 @@ def test_a_lost_answer_leaves_the_member_as_it_was() -> None:
     leave = left(a)
     seen = group(talk.without_packets(leave.answer_packets))
     assert (seen.state, seen.members[0].present) == ("Stable", True)
+
+
+def test_an_assignment_keeps_its_epoch_when_those_who_reached_it_leave() -> None:
+    talk = Conversation()
+    stays, goes = talk.member("a", joined=False), talk.member("b", joined=False)
+    stays.heartbeat(0).given(2)
+    goes.heartbeat(0).given(3)
+    left(goes)
+    assert [row.assignment_epoch for row in group(talk).history] == [2, 3, 3]
+
+
+def test_a_group_that_is_made_anew_begins_with_a_low_epoch() -> None:
+    talk = Conversation()
+    stays, comes = talk.member("a", joined=False), talk.member("b", joined=False)
+    stays.heartbeat(0).given(9)
+    comes.heartbeat(0).given(2)
+    comes.heartbeat(2).given(2)
+    assert [row.assignment_epoch for row in group(talk).history] == [9, 2]
