@@ -48,8 +48,9 @@ class StoredState:
     start_offset_by: StateStep | None = None
     #: The last Initialize or Delete that was accepted: before it all was different.
     reset: StateStep | None = None
-    #: The last Write that was accepted.
+    #: The last Write that was accepted; the one that was refused since, for there is no state any more.
     write: StateStep | None = None
+    refused: StateStep | None = None
     #: Whether an Initialize was the first that the capture shows of it, and the highest leader epoch of a Read since.
     begun: bool = False
     read_epoch: int = NO_EPOCH
@@ -79,8 +80,9 @@ class StoredState:
             self._add(step)
         elif step.taken:
             self._move(step)
-        elif step.is_read and step.reply is INVALID and step.negative is None:
+        elif (step.is_read or step.is_write) and step.reply is INVALID and step.negative is None:
             self._clear(exists=False)
+            self.refused = step if step.is_write else None
 
     def _may_have_taken(self, step: StateStep) -> None:
         if step.leader_epoch is not None and step.is_read:
@@ -104,7 +106,7 @@ class StoredState:
             self._know(step.given, by=step)
 
     def _clear(self, *, exists: bool) -> None:
-        self.exists, self.doubt, self.write = exists, None, None
+        self.exists, self.doubt, self.write, self.refused = exists, None, None, None
         self.state_epoch = self.leader_epoch = self.start_offset = self.complete_count = None
         self.state_epoch_by = self.leader_epoch_by = self.start_offset_by = None
         self.batches.clear()

@@ -54,6 +54,7 @@ CAUSES: Final = {
     "newer_leader": "another leader had read the state, and the sender did not know yet that it leads no more",
     "not_initialized": "the group coordinator had not initialized the state, or what became of it was not seen",
     "deleted": "the state was deleted, and the sender had not heard of it",
+    "refused_before": "there was no state when another write was refused before, and none was made since",
     "coordinator_moved": "another broker coordinates the share partition by now",
     # Why a heartbeat was refused.
     "empty_id": "an id is empty",

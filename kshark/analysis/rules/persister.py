@@ -161,6 +161,14 @@ def wrote_without_a_state(now: Storing) -> Argument | None:
     return Argument(step.story_after(read), (read.call, step.call), EXCHANGE, "not_initialized")
 
 
+def wrote_once_more(now: Storing) -> Argument | None:
+    """Leaders try again with the next acknowledgement or lock that ends, until they hear what became of the topic or the group."""
+    step, refused = now.step, now.stored.refused
+    if not _is_unwanted(step) or refused is None:
+        return None
+    return Argument(step.story_after(refused), (refused.call, step.call), EXCHANGE, "refused_before", noted=True)
+
+
 def wrote_where_nothing_is_stored(now: Storing) -> Argument | None:
     """What became of the state, or whether the sender was ever given one, the capture does not show."""
     step, by = now.step, now.stored.state_epoch_by or now.stored.start_offset_by
@@ -258,18 +266,19 @@ ROWS: Final = (
         text="State is stored or read of a share partition that has none.",
         must="State is written where a Read was answered with some.",
         advice="Where a Read is refused hand out no records, and read again later: the group coordinator initializes the state before it "
-        "assigns the partition. Where a write is refused drop what is in flight: the state was deleted.",
+        "assigns the partition. Where a write is refused drop what is in flight: the state was deleted, with its group or its topic.",
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 42; on B: InitializeShareGroupState state epoch 2 → 0; ReadShareGroupState → 0; "
         "WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: ShareCoordinatorShard",
         verdicts=NOTES_TOO,
-        causes=("not_initialized", "deleted"),
+        causes=("not_initialized", "deleted", "refused_before"),
         machine=PERSISTER,
         checks=(
             Check(read_too_early, apis=_READS),
             Check(wrote_behind_a_deletion, apis=_WRITES),
             Check(wrote_without_a_state, apis=_WRITES),
+            Check(wrote_once_more, apis=_WRITES),
             Check(wrote_where_nothing_is_stored, apis=_WRITES),
         ),
     ),

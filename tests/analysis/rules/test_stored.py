@@ -206,6 +206,20 @@ def test_a_coordinator_does_not_know_what_it_stored() -> None:
     assert findings(talk) == [unknown("STATE_LOST", wrong, "hidden_traffic"), note("WRITE_UNINITIALIZED", wrong, "not_initialized")]
 
 
+def test_what_became_of_a_deleted_topic_is_asked_once() -> None:
+    """Its state goes without a request; the leader hears of it later, and stores until then what comes to its end."""
+    talk = Conversation()
+    a = leader(talk)
+    a.write(100, TEN).accepted()
+    late, again, last = (a.write(100, TEN).refused(INVALID_REQUEST) for _ in range(3))
+    assert findings(talk) == [
+        unknown("STATE_LOST", late, "hidden_traffic"),
+        unknown("WRITE_UNINITIALIZED", late, "hidden_traffic", "not_initialized"),
+        note("WRITE_UNINITIALIZED", again, "refused_before"),
+        note("WRITE_UNINITIALIZED", last, "refused_before"),
+    ]
+
+
 def test_a_summary_that_lags() -> None:
     talk = Conversation()
     a = leader(talk)

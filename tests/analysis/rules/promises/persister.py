@@ -127,6 +127,18 @@ def a_leader_stores_what_it_was_not_given() -> Said:
 
 
 @promise
+def a_leader_tries_once_more() -> Said:
+    talk = Conversation()
+    a = Sender(talk.connection())
+    late = a.write(100, TEN).refused(INVALID_REQUEST)
+    again = a.write(100, TEN).refused(INVALID_REQUEST)
+    return talk, [
+        unknown("WRITE_UNINITIALIZED", late, because="beginning_not_seen", cause="not_initialized"),
+        note("WRITE_UNINITIALIZED", again, cause="refused_before"),
+    ]
+
+
+@promise
 def a_leader_stores_where_there_may_have_been_a_state() -> Said:
     talk = Conversation()
     late = Sender(talk.connection()).write(100, TEN).refused(INVALID_REQUEST)
