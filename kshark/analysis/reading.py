@@ -104,8 +104,9 @@ def step_of(request: Message, connection: Connection) -> Step | None:
 
 def _read_limits(step: Step, body: Any) -> None:
     """How many records it wants."""
+    step.max_records = getattr(body, "max_records", None)
     if getattr(body, "share_acquire_mode", UNSET) == _RECORD_LIMIT:
-        step.most_records = body.max_records
+        step.most_records = step.max_records
     step.wants_no_batch = getattr(body, "batch_size", 1) < 1
 
 

@@ -244,7 +244,8 @@ class Step(Call, eq=False):
     forgotten: Sequence[Partition] = ()
     #: It says that it renews locks (KIP-1222).
     is_renewal: bool = False
-    #: How many records it takes, where that is a strict limit (KIP-1206); it wants batches of less than one record.
+    #: How many records it asks for; how many it takes, where that is a strict limit (KIP-1206); it wants batches of less than one record.
+    max_records: int | None = None
     most_records: int | None = None
     wants_no_batch: bool = False
     #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.

@@ -151,6 +151,22 @@ def test_what_the_answer_holds_has_to_be_known_to_its_end(records: bytes) -> Non
     assert OUTSIDE not in codes(talk)
 
 
+@pytest.mark.parametrize(("most", "said"), [(9, []), (10, []), (11, [OUTSIDE])])
+def test_leaders_count_offsets_that_compaction_has_taken(most: int, said: list[tuple[str, str]]) -> None:
+    talk = Conversation()
+    fetch = talk.member("a").share_fetch(0, [0], max_records=most)
+    fetch.answered(responses=handed((0, 0, 9), records=batch_of(0, 4)), acquisition_lock_timeout_ms=30_000)
+    assert codes(talk) == said
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, [OUTSIDE]), (2, [])])
+def test_what_was_counted_for_another_delivery(number: int, said: list[tuple[str, str]]) -> None:
+    talk = Conversation()
+    fetch = talk.member("a").share_fetch(0, [0])
+    fetch.answered(responses=handed((0, 0, 9, number), records=batch_of(0, 4)), acquisition_lock_timeout_ms=30_000)
+    assert codes(talk) == said
+
+
 def test_who_passes_over_what_the_answer_does_not_reach_is_not_to_blame() -> None:
     talk = Conversation()
     a = given(talk, (0, 9), records=batch_of(0, 4))

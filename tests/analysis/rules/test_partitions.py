@@ -10,7 +10,17 @@ from kshark import limits
 from tests.analysis.coordinators import NOT_COORDINATOR
 from tests.analysis.rules.promises.partitions import gave_up, gone_on, phantom
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, assigned, codes, handed, left, opened, unchanged
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Member, Thinned, findings, note
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    TOPIC,
+    Asked,
+    Conversation,
+    Member,
+    Thinned,
+    findings,
+    note,
+)
 
 
 def test_the_partition_is_named() -> None:
@@ -203,6 +213,17 @@ def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers(pau
     a.share_fetch(2, [1]).answered()
     still_two(a)
     assert unassigned(talk) == told
+
+
+def test_a_session_that_is_opened_anew_has_at_first_what_the_old_one_had() -> None:
+    """A Java client whose connection was reset when a partition was taken away: its next request had been made before."""
+    talk, a = taken_away(1)
+    talk.pause(5)
+    a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
+    a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1, forget=[1]).answered()
+    still_two(a)
+    assert unassigned(talk) == []
 
 
 def test_a_partition_that_never_was_the_members_is_anothers_at_once() -> None:
