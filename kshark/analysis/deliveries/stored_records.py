@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, May, Record, Stored, is_done
-from kshark.analysis.machines.in_flight import ACQUIRED
+from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE
 from kshark.analysis.sessions.steps import Step
 
 #: The word for records that are stored in a state which the capture does not explain.
 UNEXPLAINED: Final = "stored"
 
 
-def settled(may: May, stored: Stored, sent_ns: int, time_ns: int, *, is_late: bool) -> tuple[May, str | None, Step | None]:
+def settled(
+    may: May, stored: Stored, sent_ns: int, time_ns: int, *, is_late: bool, uncounts: bool | None
+) -> tuple[May, str | None, Step | None]:
     """What is left of what records may be in; the word for what that shows to have happened to them, and the request that held them.
 
-    The write was sent and answered at two times. `is_late`: it may be of what was handed out before its leader began anew.
+    The write was sent and answered at two times. `is_late`: it may be of what was handed out before its leader began anew. `uncounts`:
+    whether the leader's release takes a delivery back when a session ends; where it does not, the end of an earlier delivery was stored.
     """
     agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
     if len(agreeing) == len(may) or (not agreeing and is_done(may)):
@@ -23,11 +26,19 @@ def settled(may: May, stored: Stored, sent_ns: int, time_ns: int, *, is_late: bo
     if agreeing:
         told = agreeing[0].by is None or agreeing[0].how == "session_released"
         return agreeing, agreeing[0].how if told else None, may[0].by
+    is_old = stored.stage is AVAILABLE and all(_is_later(one, stored) for one in may)
+    if is_old and uncounts is False:
+        return may, None, None
     held = may[0]
     how = UNEXPLAINED  # somebody else acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
         how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
     now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-    if is_late or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
+    if is_late or is_old or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
         return (*may, now), None, None  # what is stored may be older than what is known
     return (now,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
+
+
+def _is_later(record: Record, stored: Stored) -> bool:
+    """Whether it is held for a delivery behind the one whose end was stored."""
+    return record.stage is ACQUIRED and record.count is not None and record.count > stored.deliveries

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.records_in_flight import Run, Stored, runs_of
@@ -10,6 +13,7 @@ from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from kshark.analysis.sessions.steps import Batch, Step
 from kshark.analysis.surroundings.brokers import Broker
+from kshark.analysis.surroundings.releases import Release
 from tests.analysis.plain import MS, connection, step
 from tests.conversation import BROKER
 
@@ -194,6 +198,19 @@ def test_what_is_stored_may_be_older_than_the_last_acquisition() -> None:
     assert told.at(21) == [(0, 4, "acquired 2 or available 1")]
     told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 2)])
     assert told.at(901) == [(0, 4, "acknowledged 2")]
+
+
+@pytest.mark.parametrize(
+    ("releases", "may"),
+    [({Release.V4_2}, "acquired 2"), ({Release.V4_1}, "acquired 2 or available 1"), (Release, "acquired 2 or available 1")],
+)
+def test_the_end_of_an_earlier_delivery_may_be_stored_late(releases: Iterable[Release], may: str) -> None:
+    """Seen on 4.3.1 and 4.1.2 under load; in 4.1 a session that ends takes its deliveries back."""
+    told = Told()
+    told.partition.leader = Broker([BROKER], releases=frozenset(releases))
+    told.acquires(10, 0, 4, 2)
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 4, AVAILABLE, 1)])
+    assert told.at(901) == [(0, 4, may)]
 
 
 def test_what_is_stored_tells_of_acquisitions_that_were_not_seen() -> None:
