@@ -21,7 +21,7 @@ from spark_analysis.java import find_java
 from tests.broker.releases import RELEASES
 from tests.broker.server import NoBroker, jars
 from tests.trouble.administrators import TASKS, Administrators
-from tests.trouble.clients import Clients
+from tests.trouble.clients import TOPICS, Clients
 from tests.trouble.cluster import Cluster, cluster
 from tests.trouble.troubles import TROUBLES, Trouble
 
@@ -42,7 +42,8 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     trouble, administrators = Trouble(there, clients, random), Administrators(clients, len(there.brokers), folder, random)
     happenings = [(partial(what, trouble), weight) for what, weight in TROUBLES.items()]
     happenings += [(partial(what, administrators), weight) for what, weight in TASKS.items()]
-    await administrators.make_topic()
+    for topic in TOPICS:
+        await administrators.make_topic(topic)
     await asyncio.to_thread(clients.start)
     until = loop.time() + seconds
     while loop.time() < until:

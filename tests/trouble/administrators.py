@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.trouble.clients import GROUPS, TOPIC, Clients
+from tests.trouble.clients import GROUPS, TOPICS, Clients
 
 _TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 _SHARE_GROUPS: Final = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
@@ -43,23 +43,25 @@ class Administrators:
 
     def __init__(self, clients: Clients, brokers: int, folder: Path, random: Random) -> None:
         self._clients, self._brokers, self._folder, self._random = clients, brokers, folder, random
-        self._partitions = 3
+        self._partitions = dict.fromkeys(TOPICS, 3)
 
-    async def make_topic(self) -> None:
-        self._partitions = 3
+    async def make_topic(self, topic: str) -> None:
+        self._partitions[topic] = 3
         copies = self._random.randint(1, self._brokers)
         kept = [word for name, value in self._random.choice(_KEPT).items() for word in ("--config", f"{name}={value}")]
-        size = ("--partitions", str(self._partitions), "--replication-factor", str(copies))
-        await self._tool(_TOPICS, "--create", "--topic", TOPIC, *size, *kept)
+        size = ("--partitions", str(self._partitions[topic]), "--replication-factor", str(copies))
+        await self._tool(_TOPICS, "--create", "--topic", topic, *size, *kept)
 
     async def make_topic_anew(self) -> None:
-        await self._tool(_TOPICS, "--delete", "--topic", TOPIC)
+        topic = self._random.choice(TOPICS)
+        await self._tool(_TOPICS, "--delete", "--topic", topic)
         await asyncio.sleep(self._random.uniform(0, 3))
-        await self.make_topic()
+        await self.make_topic(topic)
 
     async def add_partition(self) -> None:
-        self._partitions += 1
-        await self._tool(_TOPICS, "--alter", "--topic", TOPIC, "--partitions", str(self._partitions))
+        topic = self._random.choice(TOPICS)
+        self._partitions[topic] += 1
+        await self._tool(_TOPICS, "--alter", "--topic", topic, "--partitions", str(self._partitions[topic]))
 
     async def delete_records(self) -> None:
         """All that a partition has."""
@@ -85,7 +87,7 @@ class Administrators:
         """Its offsets are set back or deleted, or all of it is; each takes a group without members."""
         self._clients.end(consumers_only=True)
         await asyncio.sleep(3)
-        offsets = ("--topic", TOPIC)
+        offsets = ("--topic", self._random.choice(TOPICS))
         how = ((*offsets, "--reset-offsets", "--to-earliest", "--execute"), (*offsets, "--delete-offsets"), ("--delete",))
         await self._tool(_SHARE_GROUPS, "--group", self._random.choice(GROUPS), *self._random.choice(how))
 
@@ -96,7 +98,8 @@ class Administrators:
         await self._tool(_CONFIGS, "--alter", "--entity-type", kind, *whose, "--add-config", f"{setting}={value}")
 
     def _partition(self) -> dict[str, object]:
-        return {"topic": TOPIC, "partition": self._random.randrange(self._partitions)}
+        topic = self._random.choice(TOPICS)
+        return {"topic": topic, "partition": self._random.randrange(self._partitions[topic])}
 
     def _json(self, value: object) -> str:
         file = self._folder / "asked.json"

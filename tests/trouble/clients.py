@@ -6,21 +6,24 @@ import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Final
 
-TOPIC: Final = "t"
+#: The producers write to the first alone, or to all of them.
+TOPICS: Final = ("t", "u")
 GROUPS: Final = ("ga", "gb")
 _JVM: Final = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TOOLS: Final = "org.apache.kafka.tools"
 _CONSUMERS: Final = 6
 #: Seconds that a tool may take which does one thing.
 _ONCE_SECONDS: Final = 90
-#: How consumers acknowledge: implicitly, or explicitly in one of two ways; those of the console release or reject everything.
-_MODES: Final = ("auto", "implicit", "sync", "async", "explicit", "--release", "--reject")
+#: How consumers acknowledge: implicitly, or explicitly in one of several ways; those of the console release or reject everything.
+_MODES: Final = ("auto", "own explicit", "implicit", "sync", "own implicit", "async", "explicit", "own explicit", "--release", "--reject")
 _OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
+#: A consumer of our own on Kafka's client, for what no tool does.
+_OWN: Final = Path(__file__).parent / "Consumer.java"
 
 
 class Clients:
@@ -37,7 +40,7 @@ class Clients:
         keys = ("--throughput", "60", "--repeating-keys", "20")
         self._producers = [
             self._start("producer", f"{_TOOLS}.VerifiableProducer", *keys),
-            self._run("transactions", sys.executable, "-m", "tests.trouble.transactions", self._bootstrap, TOPIC),
+            self._run("transactions", sys.executable, "-m", "tests.trouble.transactions", self._bootstrap, *TOPICS),
         ]
         self.fill()
 
@@ -74,24 +77,32 @@ class Clients:
     def _consume(self, number: int) -> None:
         name, group, mode = f"c{number}", GROUPS[number % 3 == 0], _MODES[number % len(_MODES)]
         if mode in _OF_LIBRDKAFKA:
-            process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, TOPIC, group, name, mode)
+            process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, group, name, mode, *TOPICS)
+        elif mode.startswith("own "):
+            settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "share.acknowledgement.mode": mode.removeprefix("own ")}
+            properties = self._properties(name, {**settings, **self._settings()})
+            process = self._run(name, *self._java, str(_OWN), str(properties), *TOPICS)
         elif mode.startswith("--"):
-            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, **self._settings())
+            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, settings=self._settings())
         else:
             more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
-            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, **self._settings())
+            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, settings=self._settings())
         self._consumers[name] = process
 
     def _settings(self) -> dict[str, object]:
         """Of a Java consumer; how many records it acquires is in its hands since 4.2 (KIP-1206)."""
         acquire = self._random.choice(("batch_optimized", "record_limit"))
-        return {"max_poll_records": self._random.choice((5, 50, 500)), "share_acquire_mode": acquire}
+        return {"max.poll.records": self._random.choice((5, 50, 500)), "share.acquire.mode": acquire}
 
-    def _start(self, name: str, tool: str, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
-        properties = self._folder / f"{name}.properties"
-        properties.write_text("".join(f"{key.replace('_', '.')}={value}\n" for key, value in {"client_id": name, **settings}.items()))
-        where = ("--bootstrap-server", self._bootstrap, "--topic", TOPIC, "--command-config", str(properties))
+    def _start(self, name: str, tool: str, *arguments: str, settings: Mapping[str, object] | None = None) -> subprocess.Popen[bytes]:
+        properties = self._properties(name, settings or {})
+        where = ("--bootstrap-server", self._bootstrap, "--topic", TOPICS[0], "--command-config", str(properties))
         return self._run(name, *self._java, tool, *where, *arguments)
+
+    def _properties(self, name: str, settings: Mapping[str, object]) -> Path:
+        file = self._folder / f"{name}.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in {"client.id": name, **settings}.items()))
+        return file
 
     def _run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as log:

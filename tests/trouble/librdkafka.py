@@ -1,4 +1,4 @@
-"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka BOOTSTRAP TOPIC GROUP NAME implicit|explicit`.
+"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka BOOTSTRAP GROUP NAME implicit|explicit TOPIC...`.
 
 Explicitly it accepts most records, and gives back or rejects others.
 """
@@ -18,13 +18,13 @@ _KINDS: Final = (AcknowledgeType.ACCEPT,) * 8 + (AcknowledgeType.RELEASE, Acknow
 _MOST_SECONDS: Final = 0.005
 
 
-def main(bootstrap: str, topic: str, group: str, name: str, mode: str) -> None:
+def main(bootstrap: str, group: str, name: str, mode: str, *topics: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the consumer is closed on the way out
     random = Random(name)
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "share.acknowledgement.mode": mode}
     consumer: Any = ShareConsumer(settings)
     try:
-        consumer.subscribe([topic])
+        consumer.subscribe([*topics])
         while True:
             for message in consumer.poll(1.0):
                 if message.error() is not None:

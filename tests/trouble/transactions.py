@@ -1,10 +1,11 @@
-"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions BOOTSTRAP TOPIC`."""
+"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions BOOTSTRAP TOPIC...`."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -17,7 +18,7 @@ _ABORTED: Final = 0.4
 _NAME: Final = "transactions"
 
 
-def main(bootstrap: str, topic: str) -> None:
+def main(bootstrap: str, *topics: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     random = Random(_NAME)
     while True:  # one that was fenced, or in an error that it cannot leave, is made anew
@@ -25,15 +26,15 @@ def main(bootstrap: str, topic: str) -> None:
         try:
             producer.init_transactions(20)
             while True:
-                _transaction(producer, topic, random)
+                _transaction(producer, topics, random)
         except KafkaException as error:
             print(error, flush=True)
 
 
-def _transaction(producer: Producer, topic: str, random: Random) -> None:
+def _transaction(producer: Producer, topics: Sequence[str], random: Random) -> None:
     producer.begin_transaction()
     for number in range(random.randint(1, _MOST_RECORDS)):
-        producer.produce(topic, str(number).encode(), str(number % 5).encode())
+        producer.produce(random.choice(topics), str(number).encode(), str(number % 5).encode())
     producer.flush(5)
     time.sleep(random.uniform(0, _MOST_SECONDS))
     if random.random() < _ABORTED:

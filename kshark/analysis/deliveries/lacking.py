@@ -13,6 +13,7 @@ from kshark.analysis.sessions.steps import Span
 _DATA: Final = "data"
 _UNREAD: Final = "unread"
 CONTROL: Final = "control"
+HOLED: Final = "holed"
 MISSING: Final = "missing"
 OUTSIDE: Final = "outside"
 
@@ -46,6 +47,11 @@ def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None
             lacks.append(Lack(max(begin, at), min(stop, last), kind))
         at = max(at, stop + 1)
     return lacks
+
+
+def are_compacted(lacks: Lacks) -> bool:
+    """Whether compaction has taken some of the records: offsets of a log are without a gap else."""
+    return any(one.kind in (MISSING, HOLED) for one in lacks)
 
 
 def between(lacks: Lacks, first: int, last: int) -> list[Lack]:

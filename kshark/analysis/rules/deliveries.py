@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs
-from kshark.analysis.deliveries.lacking import OUTSIDE
+from kshark.analysis.deliveries.lacking import OUTSIDE, are_compacted
 from kshark.analysis.deliveries.record_situation import Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
@@ -69,11 +69,13 @@ def below_the_start(now: Acquiring) -> Argument | None:
 def outside_of_its_records(now: Acquiring) -> Argument | None:
     """Offsets before the first batch of the answer, or behind the last one; all of its batches were read.
 
-    Not what a leader counted off up to what the fetch asked for, nor what it had counted off before, for another delivery: where compaction
-    has taken the next records it counts their offsets all the same (Kafka: SharePartition.acquire).
+    Where compaction has taken the next records a leader counts their offsets all the same (Kafka: SharePartition.acquire). It may have
+    where others are missing, too, where it has counted up to what the fetch asked for, or did so before, for another delivery.
     """
     most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
+        return None
+    if now.share_partition.is_compacted or any(are_compacted(handed.lacks or ()) for handed in now.handed):
         return None
     for handed in now.handed:
         for lack in handed.lacks or () if handed.number <= 1 else ():
