@@ -198,14 +198,14 @@ class SessionState:
     def departure(self, step: Step) -> Beat | None:
         """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it were in it.
 
-        Whoever left may still close the session; whoever was put out also may give back what it holds.
+        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they subscribe anew.
         """
         gone = self.member.departure
         if gone is None or step.packet <= gone.end or step.kind is FINAL:
             return None
         if not (gone.kind is FINAL and gone.connection is step.connection) and may_have_crossed(gone.end_ns, step):
             return None
-        return None if gone.kind is not FINAL and (not step.is_fetch or step.forgotten or step.acknowledges) else gone
+        return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
 
     def missing_before(self, step: Step) -> str | None:
         """Why requests of this session may be missing since its states are known, on any connection between these hosts and the broker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -408,6 +409,18 @@ def test_a_fetch_that_crosses_with_the_leave_is_nobodys_fault() -> None:
     leaving.given(-1)
     open_still.answered()
     fetching.share_fetch(2).answered()
+    a.join()
+    assert departed(talk) == []
+
+
+@pytest.mark.parametrize("asked", [{"acks": [(0, 0, 1)], "forget": [0], "partitions": [0]}, {"forget": [0]}])
+def test_whoever_left_gives_back_what_it_holds(asked: dict[str, Any]) -> None:
+    """A Java client that subscribes anew, on another connection than it joins on."""
+    talk = Conversation()
+    a = opened(talk)
+    left(a)
+    talk.pause(2)
+    a.share_fetch(1, **asked).answered()
     a.join()
     assert departed(talk) == []
 
