@@ -66,18 +66,18 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
 def asked_for_anothers(now: Situation) -> Argument | None:
     """A partition enters the session that the member's assignment has not.
 
-    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away, and Java clients open
-    a session anew with all that the old one held, to forget the rest with the next request. An assignment of nothing is no witness: a
-    coordinator of 4.3 gives that to members for which it has none yet.
+    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. Java clients open a
+    session anew with what is assigned and all that the old ones held, to forget the rest with the next request. An assignment of nothing
+    is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
     """
     step, session, member = now.step, now.session, now.session.member
-    goes_on = step.kind is SUBSEQUENT
-    held = session.in_flight.partitions if goes_on else ()
+    held = session.in_flight.partitions if step.kind is SUBSEQUENT else ()
     told = member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
-    before = now.before_here if goes_on else None
-    settled = before is not None and before.packet > told.packet and not may_have_crossed(told.time_ns, step)
+    if step.kind is INITIAL and session.ever_opened and any(member.is_assigned(one, step.packet) for one in step.asked_for):
+        return None
+    settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue

@@ -316,6 +316,22 @@ def test_whoever_left_and_joined_again_may_be_given_the_same_epoch() -> None:
     assert unassigned(talk.without_packets([*gone.all_packets, *back.all_packets])) == [("unknown", 1)]
 
 
+def test_a_member_that_joined_again_opens_its_session_with_what_it_had() -> None:
+    """A Java client that subscribes to something else, and whose connection was reset."""
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 1)
+    a.share_fetch(0, [1]).answered()
+    left(a)
+    a.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]})
+    talk.pause(2)
+    a.share_fetch(1, [0]).answered(SHARE_SESSION_NOT_FOUND)
+    a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1, forget=[1]).answered()
+    unchanged(a)
+    assert unassigned(talk) == []
+
+
 def joined_again(*, late: bool = False) -> tuple[Conversation, Asked, Asked]:
     """A member that has had 1, left and joined again, is assigned 0, and asks for 1 (`late`: it did before it left); its leave and join."""
     talk = Conversation()
