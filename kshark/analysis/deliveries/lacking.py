@@ -49,9 +49,9 @@ def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None
     return lacks
 
 
-def are_compacted(lacks: Lacks) -> bool:
+def are_compacted(lacks: Lacks | None) -> bool:
     """Whether compaction has taken some of the records: offsets of a log are without a gap else."""
-    return any(one.kind in (MISSING, HOLED) for one in lacks)
+    return any(one.kind in (MISSING, HOLED) for one in lacks or ())
 
 
 def between(lacks: Lacks, first: int, last: int) -> list[Lack]:

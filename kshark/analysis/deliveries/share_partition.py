@@ -174,8 +174,7 @@ class SharePartition:
             if first > last:
                 continue
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
-            if lacks and not self.is_compacted:
-                self.is_compacted = are_compacted(lacks)
+            self.is_compacted |= bool(lacks) and are_compacted(lacks)
             if count > self.highest:
                 self.highest = count
             records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
@@ -310,8 +309,9 @@ class SharePartition:
         if self.locks.first_ns < time_ns:
             self.time(packet, time_ns)
         before = self.start
-        if start >= 0:
-            self.start = start if before is None or start > before else before
+        if start >= 0:  # its word is worth more than that of the first acquisition, which may not have been the first
+            is_guess = self._is_fresh and self.forgotten < 0 and before is not None and not any(self.records.over(start, before - 1))
+            self.start = start if before is None or start > before or is_guess else before
             self._is_fresh = False
         asked = [*chain(*self.open)]
         # one that begins as what is asked does is part of it

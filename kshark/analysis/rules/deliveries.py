@@ -75,7 +75,7 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
-    if now.share_partition.is_compacted or any(are_compacted(handed.lacks or ()) for handed in now.handed):
+    if now.share_partition.is_compacted or any(are_compacted(handed.lacks) for handed in now.handed):
         return None
     for handed in now.handed:
         for lack in handed.lacks or () if handed.number <= 1 else ():

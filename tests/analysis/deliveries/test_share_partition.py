@@ -172,6 +172,24 @@ def test_the_first_record_that_was_seen_need_not_be_the_first() -> None:
     assert told.partition.start == 0
 
 
+def test_the_start_that_a_leader_stores_counts_for_more() -> None:
+    """Seen on 4.3.1: the first acquisition was that of a fetch that was answered with an error."""
+    told = Told()
+    told.partition.begin(-1, (), 0)
+    told.acquires(10, 20, 39)
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 19, AVAILABLE, 1)])
+    assert (told.partition.start, told.at(901)) == (0, [(0, 19, "available 1"), (20, 39, "acquired 1")])
+
+
+def test_it_is_not_lower_than_what_was_done_with_meanwhile() -> None:
+    told = Told()
+    told.partition.begin(-1, (), 0)
+    told.acquires(10, 0, 19)
+    told.acknowledges(20, (0, 9, ACCEPT))
+    told.partition.write(30, 29 * MS, 30 * MS, 0, [Stored(0, 9, ACKNOWLEDGED, 1)])
+    assert told.partition.start == 10
+
+
 def test_what_a_leader_reads_and_writes() -> None:
     told = Told()
     told.partition.begin(50, [Stored(50, 51, ACKNOWLEDGED, 1), Stored(52, 53, AVAILABLE, 1)], 0)
