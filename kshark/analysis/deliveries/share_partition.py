@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence, concern
 from kshark.analysis.coordinator.state_steps import StateStep
-from kshark.analysis.deliveries.lacking import Lacks, are_compacted
+from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before, is_done
@@ -91,9 +91,8 @@ class SharePartition:
         #: The last packet with which records were handed out, and the last acquisition whose answer told how long its locks last.
         self.handed = 0
         self.locked: Locked | None = None
-        #: The last exchange that changed records; and whether answers showed that its log is compacted: some offsets have no record.
+        #: The last exchange that changed records.
         self.last: Call | None = None
-        self.is_compacted = False
         self.worn = Worn()
         self.window = Window()
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
@@ -174,7 +173,6 @@ class SharePartition:
             if first > last:
                 continue
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
-            self.is_compacted |= bool(lacks) and are_compacted(lacks)
             if count > self.highest:
                 self.highest = count
             records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))

@@ -70,12 +70,12 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     """Offsets before the first batch of the answer, or behind the last one; all of its batches were read.
 
     Where compaction has taken the next records a leader counts their offsets all the same (Kafka: SharePartition.acquire). It may have
-    where others are missing, too, where it has counted up to what the fetch asked for, or did so before, for another delivery.
+    where others of the answer are missing, too, where it has counted up to what was asked for, or did so before, for another delivery.
     """
     most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
-    if now.share_partition.is_compacted or any(are_compacted(handed.lacks) for handed in now.handed):
+    if any(are_compacted(handed.lacks) for handed in now.handed):
         return None
     for handed in now.handed:
         for lack in handed.lacks or () if handed.number <= 1 else ():

@@ -75,7 +75,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     told = member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
-    if step.kind is INITIAL and session.ever_opened and any(member.is_assigned(one, step.packet) for one in step.asked_for):
+    if step.kind is INITIAL and session.begun is not None and any(member.is_assigned(one, step.packet) for one in step.asked_for):
         return None
     settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:

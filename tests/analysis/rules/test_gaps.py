@@ -159,17 +159,8 @@ def test_leaders_count_offsets_that_compaction_has_taken(most: int, said: list[t
     assert codes(talk) == said
 
 
-@pytest.mark.parametrize(("before", "said"), [(batch_of(0, 9), [OUTSIDE]), (batch_of(0, 3) + batch_of(8, 9), [])])
-def test_a_log_with_gaps_is_compacted(before: bytes, said: list[tuple[str, str]]) -> None:
-    talk = Conversation()
-    a = given(talk, (0, 9), records=before)
-    fetch = a.share_fetch(1, acks=[(0, 9, REJECT)])
-    fetch.answered(responses=handed((0, 10, 29), records=batch_of(10, 19)), acquisition_lock_timeout_ms=30_000)
-    assert [it for it in codes(talk) if it[0] == OUTSIDE[0]] == said
-
-
 @pytest.mark.parametrize("records", [batch_of(0, 3) + batch_of(8, 9), batch_of(0, 2) + batch_of(6, 8)])
-def test_so_it_is_with_gaps_in_the_same_answer(records: bytes) -> None:
+def test_a_log_with_gaps_is_compacted(records: bytes) -> None:
     talk = Conversation()
     given(talk, (0, 19), records=records)
     assert OUTSIDE not in codes(talk)
