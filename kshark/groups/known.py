@@ -122,8 +122,8 @@ class Group:
         `epoch` was given to a member just now: the assignment's, or an older one. That goes up as long as the group lives: who `joined`
         with a lower one joined a group that was made anew.
         """
-        now, epochs = self.now, {epoch for epoch in self._epochs if epoch is not None}
-        state = "Empty" if not self.present else "Stable" if type == "share" or len(epochs) <= 1 else "Reconciling"
+        now, is_settled = self.now, type == "share" or len(self._epochs.keys() - {None}) <= 1
+        state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
         before = None if joined or now.type != type or now.state == "Dead" else now.assignment_epoch
         reached = max((one for one in (before, epoch) if one is not None), default=None)
         self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)

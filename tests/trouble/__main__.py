@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -43,15 +44,15 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     for proxy in there.proxies:
         await proxy.start()
     trouble, administrators = Trouble(there, clients, random), Administrators(clients, len(there.brokers), folder, random)
-    happenings = [(partial(what, trouble), weight) for what, weight in TROUBLES.items()]
-    happenings += [(partial(what, administrators), weight) for what, weight in TASKS.items()]
+    happenings = {partial(what, trouble): weight for what, weight in TROUBLES.items()}
+    happenings |= {partial(what, administrators): weight for what, weight in TASKS.items()}
     for topic in TOPICS:
         await administrators.make_topic(topic)
     await asyncio.to_thread(clients.start)
     until = loop.time() + seconds
     while loop.time() < until:
         await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
-        (happens,) = random.choices([happening for happening, _ in happenings], [weight for _, weight in happenings])
+        (happens,) = random.choices([*happenings], [*happenings.values()])
         came[happens.func.__name__] += 1
         await happens()
         clients.fill()
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=150, help="for how long (150)")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # processes are stopped on the way out
     folder = (given.output / f"{given.release}-{given.seed}").absolute()
     release, random = RELEASES[given.release], Random(given.seed)
     java = find_java()
@@ -96,7 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with cluster(release, folder, random) as there:
             assert java is not None, "brokers need it, too"
             clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, folder, random)
-            came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
+            try:
+                came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
+            finally:
+                clients.kill()
     except NoBroker as error:
         print(error, file=sys.stderr)
         return 2

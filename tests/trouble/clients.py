@@ -53,10 +53,13 @@ class Clients:
         """Consumers that have not ended, in the order in which they came."""
         return [one for one in self._consumers.values() if one.poll() is None]
 
-    def once(self, tool: str, *arguments: str) -> str:
-        """What a tool of Kafka says that does one thing and ends."""
-        command = (*self._java, tool, "--bootstrap-server", self._bootstrap, *arguments)
-        return subprocess.run(command, capture_output=True, text=True, timeout=_ONCE_SECONDS).stdout
+    def once(self, tool: str, *arguments: str) -> None:
+        """A tool of Kafka that does one thing and ends; what it says is in tools.log."""
+        process = self._run("tools", *self._java, tool, "--bootstrap-server", self._bootstrap, *arguments)
+        try:
+            process.wait(_ONCE_SECONDS)
+        finally:
+            process.kill()
 
     def end(self, *, consumers_only: bool = False) -> None:
         """In good order; a process that was stopped goes on for that."""

@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark.analysis.sessions.steps import Span
+from kshark.records.spans import DATA, HOLED, UNREAD
 
-_DATA: Final = "data"
-_UNREAD: Final = "unread"
-CONTROL: Final = "control"
-HOLED: Final = "holed"
 MISSING: Final = "missing"
 OUTSIDE: Final = "outside"
 
@@ -35,15 +32,15 @@ def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None
     if not spans:
         return None
     low, high, kind = spans[0]
-    if kind == _DATA and low <= first and last <= high:
+    if kind == DATA and low <= first and last <= high:
         return ()  # the usual
     lacks, at = [], first
-    is_whole = not any(kind == _UNREAD for _, _, kind in spans)
-    outside, missing = (OUTSIDE, MISSING) if is_whole else (_UNREAD, _UNREAD)
+    is_whole = not any(kind == UNREAD for _, _, kind in spans)
+    outside, missing = (OUTSIDE, MISSING) if is_whole else (UNREAD, UNREAD)
     for begin, stop, kind in [*spans, (spans[-1][1] + 1, last, outside)]:
         if at < begin and at <= last:
             lacks.append(Lack(at, min(begin - 1, last), outside if begin == low else missing))
-        if kind != _DATA and stop >= at and begin <= last:
+        if kind != DATA and stop >= at and begin <= last:
             lacks.append(Lack(max(begin, at), min(stop, last), kind))
         at = max(at, stop + 1)
     return lacks

@@ -26,7 +26,6 @@ from kshark.analysis.deliveries.worn import Worn
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
 from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
-from kshark.analysis.surroundings.releases import all_say
 
 #: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long they last, they
 #: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
@@ -326,10 +325,10 @@ class SharePartition:
         self._say(packet, time_ns, "offset_reset", None, start, start - 1)
 
     def _settle(self, packet: int, sent_ns: int, time_ns: int, stored: Stored) -> None:
-        known_of, is_late, uncounts = 0, time_ns <= self.locks.forgotten_ns, all_say(self.leader.releases, "release_uncounts")
+        known_of, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
             known_of += piece.last - piece.first + 1
-            now, event, step = settled(piece.value, stored, sent_ns, time_ns, is_late=is_late, uncounts=uncounts)
+            now, event, step = settled(piece.value, stored, sent_ns, time_ns, self.leader.releases, is_late=is_late)
             if now is not piece.value:
                 self.records.put(piece.first, piece.last, now)
             if event is not None:

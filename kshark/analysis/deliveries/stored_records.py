@@ -7,18 +7,19 @@ from typing import Final
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, May, Record, Stored, is_done
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE
 from kshark.analysis.sessions.steps import Step
+from kshark.analysis.surroundings.releases import Release, all_say
 
 #: The word for records that are stored in a state which the capture does not explain.
 UNEXPLAINED: Final = "stored"
 
 
 def settled(
-    may: May, stored: Stored, sent_ns: int, time_ns: int, *, is_late: bool, uncounts: bool | None
+    may: May, stored: Stored, sent_ns: int, time_ns: int, releases: frozenset[Release], *, is_late: bool
 ) -> tuple[May, str | None, Step | None]:
     """What is left of what records may be in; the word for what that shows to have happened to them, and the request that held them.
 
-    The write was sent and answered at two times. `is_late`: it may be of what was handed out before its leader began anew. `uncounts`:
-    whether the leader's release takes a delivery back when a session ends; where it does not, the end of an earlier delivery was stored.
+    The write was sent and answered at two times; `releases` may be its leader's. `is_late`: it may be of what was handed out before its
+    leader began anew.
     """
     agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
     if len(agreeing) == len(may) or (not agreeing and is_done(may)):
@@ -27,8 +28,8 @@ def settled(
         told = agreeing[0].by is None or agreeing[0].how == "session_released"
         return agreeing, agreeing[0].how if told else None, may[0].by
     is_old = stored.stage is AVAILABLE and all(_is_later(one, stored) for one in may)
-    if is_old and uncounts is False:
-        return may, None, None
+    if is_old and all_say(releases, "release_uncounts") is False:
+        return may, None, None  # no session that ended has taken its delivery back: an earlier one was stored late
     held = may[0]
     how = UNEXPLAINED  # somebody else acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):

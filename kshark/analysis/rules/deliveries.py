@@ -78,8 +78,8 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     if any(are_compacted(handed.lacks) for handed in now.handed):
         return None
     for handed in now.handed:
-        for lack in handed.lacks or () if handed.number <= 1 else ():
-            if lack.kind == OUTSIDE:
+        for lack in handed.lacks or ():
+            if lack.kind == OUTSIDE and handed.number <= 1:
                 return say(now, Handed(lack.first, lack.last, handed.number, ()), "none of the batches in the answer holds them")
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.deliveries.lacking import CONTROL, MISSING, between, recorded
+from kshark.analysis.deliveries.lacking import MISSING, between, recorded
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Hold, Run, runs_of
 from kshark.analysis.machines import IN_FLIGHT
@@ -15,6 +15,7 @@ from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
 from kshark.analysis.sessions.session_state import Unbroken
+from kshark.records.spans import CONTROL
 
 _DOES: Final[dict[int, str]] = {GAP: "passes over", ACCEPT: "accepts", RELEASE: "releases", REJECT: "rejects"}
 _THERE: Final = {CONTROL: "a control record there, which no consumer is handed", MISSING: "no record there"}
