@@ -12,18 +12,22 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec import structs
+
 from kshark.analysis import APIS, RULES, Analyzer, Rule
+from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed
 from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, runs_of
 from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.deliveries.stranded import may_have_acquired
-from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.machines import IN_FLIGHT, PERSISTER
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
-from kshark.analysis.sessions.steps import Batch, Step
+from kshark.analysis.sessions.steps import Batch, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 from kshark.analysis.surroundings.releases import all_say
+from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.capture import open_captures
 from kshark.model import PacketBatch
 from kshark.pipeline import Options
@@ -34,8 +38,36 @@ TAKEN, INVALID, NOT_HELD = 0, 42, 121
 OF_PARTITIONS = frozenset({3, 6, 74, 100})
 #: How well a thing was foretold: nothing else was possible, something else was too, the capture had not told enough, it was impossible.
 ALONE, ONE_OF, UNTOLD, SURPRISE = ("nothing else possible", "one of several", "not known", "surprise")
-#: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of a batch.
+#: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of a batch. All do
+#: where what a former leader knew was stored behind what its successor had stored (apache/kafka#23074).
 TAKES_BACK = "the leader goes back behind its start offset"
+
+
+_STORES = frozenset({INITIALIZE_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE})
+#: A group, and a partition of a topic.
+Key = tuple[str | None, Partition]
+
+
+@dataclass
+class States:
+    """What leaders stored: how far their records reach, and where a start offset went back though no administrator moved it."""
+
+    starts: dict[Key, int] = field(default_factory=dict)
+    reach: dict[Key, int] = field(default_factory=dict)
+    went_back: set[Key] = field(default_factory=set)
+
+    def storing(self, now: Storing) -> None:
+        step = now.step
+        key = step.call.group_id, step.partition
+        if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
+            self.starts.pop(key, None)
+            self.went_back.discard(key)
+        elif step.taken and step.start_offset is not None:
+            highest = self.starts.get(key, -1)
+            if 0 <= step.start_offset < highest:
+                self.went_back.add(key)
+            self.starts[key] = max(highest, step.start_offset)
+            self.reach[key] = max([self.reach.get(key, -1), *(batch.last for batch in step.batches)])
 
 
 @dataclass
@@ -49,16 +81,17 @@ class Foresight:
     renewing: set[str | None] = field(default_factory=set)
     #: Fetches of each group at each leader that may have acquired records and handed out none.
     lost: dict[tuple[str | None, Broker], Iterable[Step]] = field(default_factory=dict)
+    states: States = field(default_factory=States)
 
     def acquiring(self, now: Acquiring) -> None:
         """An answer hands records out."""
         self.lost[now.step.group_id, now.share_partition.leader] = now.stranded
         for handed in now.handed:
             for piece in _pieces(now, handed):
-                if _goes_back(now, piece):
+                if _goes_back(now, piece, self.states):
                     self.handed[TAKES_BACK] += 1
                     continue
-                possible = _counts(now, piece)
+                possible = _counts(now, piece, self.states)
                 self.handed[_how_well(handed.number, possible)] += 1
                 if possible is not None and handed.number not in possible:
                     self._surprised(now.step, f"delivery {handed.number} of", piece, possible)
@@ -94,7 +127,8 @@ def foresight(capture: Path) -> Foresight:
     found = Foresight()
     checks = (Check(found.acquiring, about=Acquiring), Check(found.acknowledging, about=Acknowledging))
     onlooker = Rule(number=None, code="LOOKS_ON", text="", source="", verdicts=NOTES, machine=IN_FLIGHT, checks=checks)
-    analyzer = Analyzer(exact=True, book=RuleBook((*RULES, onlooker)))
+    stores = structs.replace(onlooker, code="LOOKS_ON_STATES", machine=PERSISTER, checks=(Check(found.states.storing, apis=_STORES),))
+    analyzer = Analyzer(exact=True, book=RuleBook((*RULES, onlooker, stores)))
     batches = (item for item in open_captures([capture]) if isinstance(item, PacketBatch))
     for page in pages_of(batches, Options(records=False, bodies=APIS)):
         analyzer.page(page)
@@ -104,9 +138,13 @@ def foresight(capture: Path) -> Foresight:
 # -- what is handed out
 
 
-def _goes_back(now: Acquiring, piece: Piece) -> bool:
-    """Whether the leader contradicts itself, as 4.1 is known to."""
-    is_known = all_say(now.session.releases, "release_uncounts") is True
+def _key(now: Acquiring) -> Key:
+    return now.step.group_id, now.share_partition.partition
+
+
+def _goes_back(now: Acquiring, piece: Piece, states: States) -> bool:
+    """Whether the leader contradicts itself, as 4.1 is known to, and all where a start offset went back."""
+    is_known = all_say(now.session.releases, "release_uncounts") is True or _key(now) in states.went_back
     is_done = all(one.stage in TERMINAL for one in piece.value)
     start = max(_stored_start(now.share_partition) or 0, now.share_partition.start or 0)
     return is_known and is_done and piece.last < start
@@ -130,14 +168,15 @@ def _unknown(first: int, last: int, end: int | None) -> Iterator[Piece]:
             yield Piece(begin, behind - 1, ())
 
 
-def _counts(now: Acquiring, piece: Piece) -> frozenset[int] | None:
+def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | None:
     """The numbers that a delivery of these records may have; None: the capture has not told enough."""
     partition = now.share_partition
     if not piece.value:
         is_new = partition.end is not None and piece.first >= partition.end
         is_done = partition.start is not None and piece.last < partition.start
         counts = {1} if is_new else set()
-        if not is_new and not is_done:
+        is_stored = is_new and piece.first <= states.reach.get(_key(now), -1)  # by whom led before, or of a fetch that was told nothing
+        if is_stored or not (is_new or is_done):
             return None
     elif any(one.count is None for one in piece.value):
         return None

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.records import ALONE, SURPRISE, foresight
+from tests.analysis.coordinators import ACCEPTED, AVAILABLE, leader
+from tests.analysis.rules.promises.deliveries import given
+from tests.broker.records import ALONE, SURPRISE, TAKES_BACK, Foresight, foresight
+from tests.conversation import Conversation
+from tests.packets import pcap
 from tests.shared import CAPTURES, sample_of, shared
 
 #: Captures of real brokers with records that were handed out.
@@ -17,6 +21,12 @@ BUNDLED = [
     *("share-librdkafka", "share-loss", "share-restart", "tcp-var-base", "tcp-var-missed"),
 ]
 WALKS = ("walk-412-1", "walk-wild-1")
+
+
+def of(talk: Conversation, folder: Path) -> Foresight:
+    capture = folder / "talk.pcap"
+    capture.write_bytes(pcap(packet for _, packet in talk.packets()))
+    return foresight(capture)
 
 
 def check(capture: Path) -> None:
@@ -52,3 +62,29 @@ def test_most_is_foretold_alone() -> None:
 def test_a_broker_that_hands_out_what_is_held_is_a_surprise() -> None:
     """A mock of a broker does."""
     assert foresight(CAPTURES / "share-errors.pcap").handed[SURPRISE] == 3
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_whose_stored_start_offset_went_back_hands_out_what_was_done_with(tmp_path: Path, *, goes_back: bool) -> None:
+    talk = Conversation()
+    member, broker = talk.member("a"), leader(talk)
+    given(member, 0, (90, 109, 1))
+    broker.write(100, (90, 99, ACCEPTED, 1)).accepted()
+    if goes_back:
+        broker.write(90, (90, 90, ACCEPTED, 1)).accepted()
+        broker.write(100, (91, 99, ACCEPTED, 1)).accepted()
+    given(member, 1, (80, 89, 1))
+    assert of(talk, tmp_path).handed[TAKES_BACK if goes_back else SURPRISE] == 1
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_what_is_stored_of_an_earlier_leadership_may_have_been_delivered(tmp_path: Path, *, is_stored: bool) -> None:
+    """Whoever leads now read the state before that, or after."""
+    talk = Conversation()
+    member, broker = talk.member("a"), leader(talk)
+    given(member, 0, (0, 9, 1))
+    broker.read().given(0)
+    if is_stored:
+        broker.write(0, (10, 19, AVAILABLE, 1)).accepted()
+    given(member, 1, (0, 9, 1), (10, 19, 2))
+    assert of(talk, tmp_path).handed[SURPRISE] == (not is_stored)
