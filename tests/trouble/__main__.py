@@ -22,7 +22,7 @@ from kshark.model import Finding
 from spark_analysis.java import find_java
 from tests.broker.releases import RELEASES
 from tests.broker.server import NoBroker, jars
-from tests.trouble.administrators import TASKS, Administrators
+from tests.trouble.administrators import TASKS, WITH_SECURITY, Administrators
 from tests.trouble.clients import TOPICS, Clients
 from tests.trouble.cluster import Cluster, cluster
 from tests.trouble.troubles import TROUBLES, Trouble
@@ -44,8 +44,9 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     for proxy in there.proxies:
         await proxy.start()
     trouble, administrators = Trouble(there, clients, random), Administrators(clients, len(there.brokers), folder, random)
+    tasks = TASKS | (WITH_SECURITY if there.security.knows_clients else {})
     happenings = {partial(what, trouble): weight for what, weight in TROUBLES.items()}
-    happenings |= {partial(what, administrators): weight for what, weight in TASKS.items()}
+    happenings |= {partial(what, administrators): weight for what, weight in tasks.items()}
     for topic in TOPICS:
         await administrators.make_topic(topic)
     await asyncio.to_thread(clients.start)
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with cluster(release, folder, random) as there:
             assert java is not None, "brokers need it, too"
-            clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, folder, random)
+            clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, there.security, folder, random)
             try:
                 came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
             finally:
@@ -105,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NoBroker as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"Kafka {release.version}, seed {given.seed}: {', '.join(f'{name} {count}' for name, count in came.most_common())}", flush=True)
+    sasl = " with SASL and ACLs" if there.security.knows_clients else ""
+    happened = ", ".join(f"{name} {count}" for name, count in came.most_common())
+    print(f"Kafka {release.version}{sasl}, seed {given.seed}: {happened}", flush=True)
     return int(sum(map(report, there.captures)) > 0)
 
 

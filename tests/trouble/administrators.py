@@ -9,14 +9,16 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.trouble.clients import GROUPS, TOPICS, Clients
+from tests.trouble.clients import GROUPS, TOPICS, Clients, Tool
+from tests.trouble.security import CLIENT
 
-_TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
-_SHARE_GROUPS: Final = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
-_RECORDS: Final = "org.apache.kafka.tools.DeleteRecordsCommand"
-_PLACES: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-_LEADERS: Final = "org.apache.kafka.tools.LeaderElectionCommand"
-_CONFIGS: Final = "kafka.admin.ConfigCommand"
+_TOPICS: Final = Tool("org.apache.kafka.tools.TopicCommand")
+_SHARE_GROUPS: Final = Tool("org.apache.kafka.tools.consumer.group.ShareGroupCommand")
+_RECORDS: Final = Tool("org.apache.kafka.tools.DeleteRecordsCommand")
+_PLACES: Final = Tool("org.apache.kafka.tools.reassign.ReassignPartitionsCommand")
+_LEADERS: Final = Tool("org.apache.kafka.tools.LeaderElectionCommand", "--admin.config")
+_ACCESS: Final = Tool("org.apache.kafka.tools.AclCommand")
+_CONFIGS: Final = Tool("kafka.admin.ConfigCommand")
 
 #: How a topic keeps its records: all of them; for a moment; the last one of each key.
 _KEPT: Final[tuple[dict[str, object], ...]] = (
@@ -83,6 +85,15 @@ class Administrators:
     async def throttle(self) -> None:
         await self._configure("clients", None, _QUOTAS)
 
+    async def deny(self) -> None:
+        """For a while: to read or write or see a topic, or to be a member."""
+        kind, name = self._random.choice((("--topic", self._random.choice(TOPICS)), ("--group", self._random.choice(GROUPS))))
+        operation = self._random.choice(("Read", "Write", "Describe") if kind == "--topic" else ("Read", "Describe"))
+        what = ("--deny-principal", f"User:{CLIENT}", "--operation", operation, kind, name, "--force")
+        await self._tool(_ACCESS, "--add", *what)
+        await asyncio.sleep(self._random.uniform(1, 8))
+        await self._tool(_ACCESS, "--remove", *what)
+
     async def empty_group(self) -> None:
         """Its offsets are set back or deleted, or all of it is; each takes a group without members."""
         self._clients.end(consumers_only=True)
@@ -106,7 +117,7 @@ class Administrators:
         file.write_text(json.dumps(value))
         return str(file)
 
-    async def _tool(self, tool: str, *arguments: str) -> None:
+    async def _tool(self, tool: Tool, *arguments: str) -> None:
         await asyncio.to_thread(self._clients.once, tool, *arguments)
 
 
@@ -122,3 +133,5 @@ TASKS: Final[dict[Callable[[Administrators], Awaitable[None]], int]] = {
     Administrators.change_group: 3,
     Administrators.throttle: 2,
 }
+#: What they do besides where clients are known.
+WITH_SECURITY: Final[dict[Callable[[Administrators], Awaitable[None]], int]] = {Administrators.deny: 4}

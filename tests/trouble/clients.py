@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 import itertools
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
+
+from tests.trouble.security import ADMINISTRATOR, CLIENT, Security
+
+
+class Tool(NamedTuple):
+    """A program of Kafka: its class, and the option for a file of settings, whose name differs by tool and release."""
+
+    name: str
+    settings: str = "--command-config"
+
 
 #: The producers write to the first alone, or to all of them.
 TOPICS: Final = ("t", "u")
 GROUPS: Final = ("ga", "gb")
+#: The first has more members than the second.
+_SHARE_GROUPS: Final = ("ga", "ga", "gb")
+#: The group of other consumers, by the protocol that they speak; one in a while asks for a share group's.
+_OTHER_GROUPS: Final[dict[str, tuple[str, ...]]] = {"classic": ("gc", "gc", "gc", "ga"), "consumer": ("gd", "gd", "gd", "gb")}
 _JVM: Final = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_TOOLS: Final = "org.apache.kafka.tools"
-_CONSUMERS: Final = 6
+_PRODUCER: Final = Tool("org.apache.kafka.tools.VerifiableProducer", "--producer.config")
+_SHARE_CONSUMER: Final = Tool("org.apache.kafka.tools.VerifiableShareConsumer")
+_CONSOLE: Final = Tool("org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--consumer-config")
+_CONSUMER: Final = Tool("org.apache.kafka.tools.VerifiableConsumer", "--consumer.config")
+_CONSUMERS: Final = 8
 #: Seconds that a tool may take which does one thing.
 _ONCE_SECONDS: Final = 90
 #: How consumers acknowledge: implicitly, or explicitly in one of several ways; those of the console release or reject everything.
-_MODES: Final = ("auto", "own explicit", "implicit", "sync", "own implicit", "async", "explicit", "own explicit", "--release", "--reject")
+_MODES: Final = (
+    *("auto", "own explicit", "implicit", "sync", "own implicit", "classic", "async", "explicit", "own explicit"),
+    *("consumer", "--release", "--reject"),
+)
 _OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
 #: A consumer of our own on Kafka's client, for what no tool does.
 _OWN: Final = Path(__file__).parent / "Consumer.java"
 
 
 class Clients:
-    """Two producers, one with transactions, and share consumers of two groups; everything they write goes into `folder`."""
+    """Two producers, one with transactions, consumers of two share groups and of others; everything they write goes into `folder`."""
 
-    def __init__(self, java: Path, jars: Path, bootstrap: str, folder: Path, random: Random) -> None:
+    def __init__(self, java: Path, jars: Path, bootstrap: str, security: Security, folder: Path, random: Random) -> None:
         self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
-        self._bootstrap, self._folder, self._random = bootstrap, folder, random
+        self._bootstrap, self._security, self._folder, self._random = bootstrap, security, folder, random
         self._numbers = itertools.count()
         self._consumers: dict[str, subprocess.Popen[bytes]] = {}
         self._producers: list[subprocess.Popen[bytes]] = []
+        self._of_librdkafka = folder / "librdkafka.json"
 
     def start(self) -> None:
+        self._of_librdkafka.write_text(json.dumps({"bootstrap.servers": self._bootstrap, **self._security.of_librdkafka}))
         keys = ("--throughput", "60", "--repeating-keys", "20")
-        self._producers = [
-            self._start("producer", f"{_TOOLS}.VerifiableProducer", *keys),
-            self._run("transactions", sys.executable, "-m", "tests.trouble.transactions", self._bootstrap, *TOPICS),
-        ]
+        self._producers = [self._start("producer", _PRODUCER, *keys), self._python("transactions", "transactions")]
         self.fill()
 
     def fill(self) -> None:
@@ -53,9 +73,11 @@ class Clients:
         """Consumers that have not ended, in the order in which they came."""
         return [one for one in self._consumers.values() if one.poll() is None]
 
-    def once(self, tool: str, *arguments: str) -> None:
+    def once(self, tool: Tool, *arguments: str) -> None:
         """A tool of Kafka that does one thing and ends; what it says is in tools.log."""
-        process = self._run("tools", *self._java, tool, "--bootstrap-server", self._bootstrap, *arguments)
+        settings = self._settings_file(ADMINISTRATOR, self._security.of_java[ADMINISTRATOR])
+        where = ("--bootstrap-server", self._bootstrap, tool.settings, str(settings))
+        process = self._run("tools", *self._java, tool.name, *where, *arguments)
         try:
             process.wait(_ONCE_SECONDS)
         finally:
@@ -78,34 +100,44 @@ class Clients:
             yield from self._producers
 
     def _consume(self, number: int) -> None:
-        name, group, mode = f"c{number}", GROUPS[number % 3 == 0], _MODES[number % len(_MODES)]
-        if mode in _OF_LIBRDKAFKA:
-            process = self._run(name, sys.executable, "-m", "tests.trouble.librdkafka", self._bootstrap, group, name, mode, *TOPICS)
+        name, mode = f"c{number}", _MODES[number % len(_MODES)]
+        group = self._random.choice(_OTHER_GROUPS.get(mode, _SHARE_GROUPS))
+        if mode in _OTHER_GROUPS:
+            static = self._random.choice(((), ("--group-instance-id", f"static-{mode}")))
+            process = self._start(name, _CONSUMER, "--group-id", group, "--group-protocol", mode, *static)
+        elif mode in _OF_LIBRDKAFKA:
+            process = self._python(name, "librdkafka", group, name, mode)
         elif mode.startswith("own "):
             settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "share.acknowledgement.mode": mode.removeprefix("own ")}
-            properties = self._properties(name, {**settings, **self._settings()})
-            process = self._run(name, *self._java, str(_OWN), str(properties), *TOPICS)
+            process = self._run(name, *self._java, str(_OWN), str(self._settings(name, {**settings, **self._acquires()})), *TOPICS)
         elif mode.startswith("--"):
-            process = self._start(name, f"{_TOOLS}.consumer.ConsoleShareConsumer", "--group", group, mode, settings=self._settings())
+            process = self._start(name, _CONSOLE, "--group", group, mode, settings=self._acquires())
         else:
             more = ("--group-id", group, "--acknowledgement-mode", mode, "--offset-reset-strategy", "earliest")
-            process = self._start(name, f"{_TOOLS}.VerifiableShareConsumer", *more, settings=self._settings())
+            process = self._start(name, _SHARE_CONSUMER, *more, settings=self._acquires())
         self._consumers[name] = process
 
-    def _settings(self) -> dict[str, object]:
-        """Of a Java consumer; how many records it acquires is in its hands since 4.2 (KIP-1206)."""
+    def _acquires(self) -> dict[str, object]:
+        """Settings of a share consumer; how many records it acquires is in its hands since 4.2 (KIP-1206)."""
         acquire = self._random.choice(("batch_optimized", "record_limit"))
         return {"max.poll.records": self._random.choice((5, 50, 500)), "share.acquire.mode": acquire}
 
-    def _start(self, name: str, tool: str, *arguments: str, settings: Mapping[str, object] | None = None) -> subprocess.Popen[bytes]:
-        properties = self._properties(name, settings or {})
-        where = ("--bootstrap-server", self._bootstrap, "--topic", TOPICS[0], "--command-config", str(properties))
-        return self._run(name, *self._java, tool, *where, *arguments)
+    def _start(self, name: str, tool: Tool, *arguments: str, settings: Mapping[str, object] | None = None) -> subprocess.Popen[bytes]:
+        file = self._settings(name, settings or {})
+        where = ("--bootstrap-server", self._bootstrap, "--topic", TOPICS[0], tool.settings, str(file))
+        return self._run(name, *self._java, tool.name, *where, *arguments)
 
-    def _properties(self, name: str, settings: Mapping[str, object]) -> Path:
+    def _settings(self, name: str, settings: Mapping[str, object]) -> Path:
+        return self._settings_file(name, {"client.id": name, **self._security.of_java[CLIENT], **settings})
+
+    def _settings_file(self, name: str, settings: Mapping[str, object]) -> Path:
         file = self._folder / f"{name}.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in {"client.id": name, **settings}.items()))
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         return file
+
+    def _python(self, name: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """A client of librdkafka."""
+        return self._run(name, sys.executable, "-m", f"tests.trouble.{program}", str(self._of_librdkafka), *arguments, *TOPICS)
 
     def _run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as log:

@@ -13,6 +13,7 @@ from tests.broker.recording import recorded
 from tests.broker.releases import Release
 from tests.broker.server import Broker, NoBroker, free_ports
 from tests.trouble.proxy import Proxy
+from tests.trouble.security import Security, any_security
 
 #: What is given up is given up soon, so that much happens in a few minutes.
 _SETTINGS: Final = {
@@ -38,6 +39,7 @@ class Cluster:
     brokers: list[Broker]
     proxies: list[Proxy]
     captures: list[Path]
+    security: Security
 
     @property
     def bootstrap(self) -> str:
@@ -47,18 +49,19 @@ class Cluster:
 @contextlib.contextmanager
 def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]:
     """A cluster of that release, without topics. Raises NoBroker where that cannot be, or nothing can be captured."""
-    ports = free_ports(2)
+    ports, security = free_ports(2), any_security(random)
     with contextlib.ExitStack() as stack:
         brokers: list[Broker] = []
         for number, port in enumerate(ports, 1):
             home = folder / f"broker-{number}"
             home.mkdir(parents=True, exist_ok=True)
             own = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", "connections.max.idle.ms": random.choice(_IDLE_MS)}
-            broker = Broker(release, home, {**_SETTINGS, **own}, of=brokers[0] if brokers else None, node_id=number)
+            broker = Broker(release, home, {**_SETTINGS, **security.brokers, **own}, of=brokers[0] if brokers else None, node_id=number)
             brokers.append(stack.enter_context(broker))
         sides = {"clients": ports, "brokers": [broker.port for broker in brokers]}
         captures = [folder / f"{name}.pcap" for name in sides]
         for path, seen in zip(captures, sides.values(), strict=True):
             if not stack.enter_context(recorded(seen, path)):
                 raise NoBroker("nothing can be captured here; it takes the right to (root, or CAP_NET_RAW)")
-        yield Cluster(brokers, [Proxy(port, broker.port, random) for port, broker in zip(ports, brokers, strict=True)], captures)
+        proxies = [Proxy(port, broker.port, random) for port, broker in zip(ports, brokers, strict=True)]
+        yield Cluster(brokers, proxies, captures, security)

@@ -1,13 +1,15 @@
-"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka BOOTSTRAP GROUP NAME implicit|explicit TOPIC...`.
+"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka SETTINGS GROUP NAME implicit|explicit TOPIC...`.
 
 Explicitly it accepts most records, and gives back or rejects others.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -18,10 +20,10 @@ _KINDS: Final = (AcknowledgeType.ACCEPT,) * 8 + (AcknowledgeType.RELEASE, Acknow
 _MOST_SECONDS: Final = 0.005
 
 
-def main(bootstrap: str, group: str, name: str, mode: str, *topics: str) -> None:
+def main(common: str, group: str, name: str, mode: str, *topics: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the consumer is closed on the way out
     random = Random(name)
-    settings = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "share.acknowledgement.mode": mode}
+    settings = {**json.loads(Path(common).read_text()), "group.id": group, "client.id": name, "share.acknowledgement.mode": mode}
     consumer: Any = ShareConsumer(settings)
     try:
         consumer.subscribe([*topics])

@@ -1,11 +1,13 @@
-"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions BOOTSTRAP TOPIC...`."""
+"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions SETTINGS TOPIC...`."""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -18,11 +20,11 @@ _ABORTED: Final = 0.4
 _NAME: Final = "transactions"
 
 
-def main(bootstrap: str, *topics: str) -> None:
+def main(common: str, *topics: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     random = Random(_NAME)
     while True:  # one that was fenced, or in an error that it cannot leave, is made anew
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": _NAME, "client.id": _NAME})
+        producer = Producer({**json.loads(Path(common).read_text()), "transactional.id": _NAME, "client.id": _NAME})
         try:
             producer.init_transactions(20)
             while True:
