@@ -16,8 +16,8 @@ from msgspec import structs
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.coordinator.stored_state import Storing
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, runs_of
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
+from kshark.analysis.deliveries.records_in_flight import Handed, Hold, Piece, Record, runs_of
 from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.machines import IN_FLIGHT, PERSISTER

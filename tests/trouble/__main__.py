@@ -33,8 +33,8 @@ LAST_SECONDS: Final = 4
 #: Clients that are brokers themselves.
 BROKERS: Final = ("Persister-client-", "AddPartitionsManager", "NodeToController", "broker-")
 JAVA: Final = "apache-kafka-java"
-#: What Java clients do wrong, with the ticket.
-KNOWN: Final = {"PHANTOM_SESSION_PARTITION": "KAFKA-20736"}
+#: What Java clients do wrong here, and why.
+KNOWN: Final = {"PHANTOM_SESSION_PARTITION": "KAFKA-20736", "GROUP_TYPE_CONFLICT": "consumers are told a share group's id"}
 
 
 async def go_through(there: Cluster, clients: Clients, folder: Path, random: Random, seconds: float) -> Counter[str]:

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Final
 
 from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between, lacking
-from kshark.analysis.deliveries.record_situation import Acknowledging, Handed
-from kshark.analysis.deliveries.records_in_flight import Piece
+from kshark.analysis.deliveries.record_situation import Acknowledging
+from kshark.analysis.deliveries.records_in_flight import Handed, Piece, came_later
 from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 from kshark.analysis.rules import triggers
-from kshark.analysis.sessions.steps import Acquired, Span
+from kshark.analysis.sessions.steps import Acquired, Span, Step
 
 #: Each rule is looked at.
 ALL: Final = -1
@@ -31,6 +31,7 @@ _DISORDERED: Final = triggers.DISORDERED.sign
 _OUT_OF_REACH: Final = triggers.OUT_OF_REACH.sign
 #: How records became available that rules look at when they are handed out again.
 _TELLING: Final = frozenset({"stored", "lock_timeout"})
+_NONE: Final[Sequence[Piece]] = ()
 
 
 def acknowledged(asked: Acknowledging) -> int:
@@ -60,9 +61,9 @@ def acknowledged(asked: Acknowledging) -> int:
 
 
 def handed_out(
-    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, since_ns: int, until_ns: int
+    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: Step, until_ns: int
 ) -> tuple[list[Handed], int]:
-    """The ranges that an answer hands out of a partition, with what was known of them between two times, and what is odd about them."""
+    """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is odd about them."""
     records, stored, signs = partition.records, partition.stored, 0
     handed: list[Handed] = []
     before = -1 if stored is None else stored[0] - 1
@@ -70,11 +71,12 @@ def handed_out(
         if not before < first <= last:
             signs |= _DISORDERED
         before = last
-        pieces = records.over(first, last)
+        pieces, later = records.over(first, last), _NONE
         if pieces:
             again = _again(number, pieces)
             if again == _UNDUE:
-                pieces = [partition.between(piece, since_ns, until_ns) for piece in pieces]
+                later = [piece for piece in pieces if came_later(piece.value, step, number)]
+                pieces = [partition.between(piece, step.time_ns, until_ns) for piece in pieces if piece not in later]
                 again = _again(number, pieces)
             signs |= again
         elif number != 1:
@@ -82,7 +84,7 @@ def handed_out(
         lacks = lacking(spans, first, last)
         if lacks and any(one.kind == OUTSIDE for one in lacks):
             signs |= _OUT_OF_REACH
-        handed.append(_handed((first, last, number, pieces, lacks)))
+        handed.append(_handed((first, last, number, pieces, lacks, later)))
     return handed, signs
 
 
@@ -99,4 +101,4 @@ def _again(number: int, pieces: Sequence[Piece]) -> int:
 
 
 #: A NamedTuple made in C; see offset_ranges.
-_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None]], Handed]] = partial(tuple.__new__, Handed)
+_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], Handed]] = partial(tuple.__new__, Handed)

@@ -16,7 +16,7 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
 from kshark.analysis.rules.persisted import NotStored
 from kshark.analysis.rules.rule import Checked
-from kshark.analysis.sessions.session_state import SessionState, Unbroken
+from kshark.analysis.sessions.session_state import BothUnbroken, SessionState, Unbroken
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
@@ -98,7 +98,7 @@ class RecordRules:
     def _wait(self, verdict: Verdict) -> Iterator[Verdict]:
         """Where too many wait, one of the session that waits for longest does not any longer."""
         proof = verdict.argument.needs.proof
-        assert isinstance(proof, (Unbroken, NotStored)), "what it waits for is something that sessions show"
+        assert isinstance(proof, (Unbroken, BothUnbroken, NotStored)), "what it waits for is something that sessions show"
         self._pending.setdefault(proof.session, []).append(verdict)
         self._pending_count += 1
         if self._pending_count > limits.PENDING_VERDICTS:

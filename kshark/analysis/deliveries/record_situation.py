@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from kshark.analysis.coordinator.persisting import Persisting
 from kshark.analysis.coordinator.state_steps import StateStep
-from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.rates import Rate
-from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Run
+from kshark.analysis.deliveries.records_in_flight import Handed, Locked, Piece, Run
 from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.machines.in_flight import RENEW
 from kshark.analysis.sessions.session_state import Hint, SessionState
@@ -104,19 +103,6 @@ class Persisted(Struct, eq=False):
     step: Step
     asked: Acknowledging
     persisting: Persisting
-
-
-class Handed(NamedTuple):
-    """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery.
-
-    `lacks`: which of its offsets have no record in the answer, None where that is not known.
-    """
-
-    first: int
-    last: int
-    number: int
-    pieces: Sequence[Piece]
-    lacks: Lacks | None = None
 
 
 class Acquiring(Struct, eq=False):

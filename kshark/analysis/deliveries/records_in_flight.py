@@ -109,6 +109,59 @@ May = tuple[Record, ...]
 Piece = Ranged[May]
 
 
+def between(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piece:
+    """Records between two times: their locks may have run out by then. `most`: the highest delivery count seen of their partition."""
+    may = piece.value
+    if len(may) == 1 and not may[0].may_run_out(until_ns):
+        return piece
+    if len(may) > 1:
+        may = tuple([one for one in may if one.stage is not ARCHIVED or not _lives_on(one, most)]) or may
+    told: list[Record] = []
+    for one in may:
+        if not one.may_run_out(until_ns):
+            told.append(one)
+            continue
+        if one.hold is None or since_ns <= one.hold.late_ns:
+            told.append(one)
+        told += one.given_back("lock_timeout", None, most)
+    return piece._replace(value=tuple(told))
+
+
+def _lives_on(record: Record, most: int) -> bool:
+    """Whether a record that may have been archived was not, as others were delivered more often."""
+    return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most
+
+
+def came_later(may: May, step: Step, count: int) -> bool:
+    """Whether records had been handed out again when the answer to that request was seen, whose delivery has a lower `count`."""
+    hold = may[0].hold
+    if hold is None or hold.step.end < step.packet:
+        return False
+    return all(one.hold is hold and one.count is not None and one.count > count for one in may)
+
+
+def behind(may: May, before: Hold) -> May:
+    """The same records, which came later: what they were handed out with before."""
+    if (hold := may[0].hold) is not None:
+        hold.before = before
+    return may
+
+
+class Handed(NamedTuple):
+    """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery.
+
+    `lacks`: which of its offsets have no record in the answer, None where that is not known. `later`: records that were handed out once
+    more before the answer was seen; `pieces` are the others.
+    """
+
+    first: int
+    last: int
+    number: int
+    pieces: Sequence[Piece]
+    lacks: Lacks | None = None
+    later: Sequence[Piece] = ()
+
+
 def is_done(may: May) -> bool:
     """Whether records are done with, whatever of these they are in."""
     return TERMINAL.issuperset([one.stage for one in may])

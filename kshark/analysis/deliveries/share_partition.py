@@ -16,14 +16,27 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence, concern
 from kshark.analysis.coordinator.state_steps import StateStep
-from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import TIMER_NS, Hold, Locked, May, Piece, Record, Run, Stored, held_before, is_done
+from kshark.analysis.deliveries.records_in_flight import (
+    TIMER_NS,
+    Handed,
+    Hold,
+    Locked,
+    May,
+    Piece,
+    Record,
+    Run,
+    Stored,
+    behind,
+    between,
+    held_before,
+    is_done,
+)
 from kshark.analysis.deliveries.stored_records import UNEXPLAINED, settled
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
-from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
+from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
 from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
@@ -132,30 +145,13 @@ class SharePartition:
         return [self.between(one, since_ns, until_ns) for one in self.records.over(first, last)]
 
     def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
-        """Records between two times: their locks may have run out by then."""
-        may = piece.value
-        if len(may) == 1 and not may[0].may_run_out(until_ns):
-            return piece
-        if len(may) > 1:
-            may = tuple([one for one in may if one.stage is not ARCHIVED or not self._lives_on(one)]) or may
-        told: list[Record] = []
-        for one in may:
-            if not one.may_run_out(until_ns):
-                told.append(one)
-                continue
-            if one.hold is None or since_ns <= one.hold.late_ns:
-                told.append(one)
-            told += one.given_back("lock_timeout", None, self.highest)
-        return piece._replace(value=tuple(told))
-
-    def _lives_on(self, record: Record) -> bool:
-        """Whether a record that may have been archived was not, as others were delivered more often."""
-        return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < self.highest
+        """The same of records that were known before."""
+        return between(piece, since_ns, until_ns, self.highest)
 
     # -- what happens
 
-    def acquire(self, step: Step, answer: Answer, handed: Iterable[tuple[int, int, int, Sequence[Piece], Lacks | None]]) -> None:
-        """An answer hands records out: first and last offset, the number of their delivery, what they were before, what they lack."""
+    def acquire(self, step: Step, answer: Answer, handed: Iterable[Handed]) -> None:
+        """An answer hands records out."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
             left = [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)] if self.earlier is not None else []
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
@@ -168,7 +164,7 @@ class SharePartition:
         late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
-        for first, last, count, pieces, lacks in handed:
+        for first, last, count, pieces, lacks, later in handed:
             if first > last:
                 continue
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
@@ -176,6 +172,8 @@ class SharePartition:
                 self.highest = count
             records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
             locks.add(hold, first, last)
+            for piece in later:  # others have been handed these since
+                records.put(piece.first, piece.last, behind(piece.value, hold))
             if self._is_fresh and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:

@@ -19,8 +19,8 @@ from kshark.analysis.deliveries.given_up import given_up
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Handed, Misdirected, Persisted, Unserved
-from kshark.analysis.deliveries.records_in_flight import Locked, Piece, Stored, runs_of, stored_of
+from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Unserved
+from kshark.analysis.deliveries.records_in_flight import Handed, Locked, Piece, Stored, runs_of, stored_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.deliveries.sight import seen_since
 from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
@@ -269,11 +269,11 @@ class Deliveries:
     def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
         session.handed = step, acquired
-        since_ns, until_ns = step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
+        until_ns = answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
             partition.follow(step)
-            handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), since_ns, until_ns)
+            handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), step, until_ns)
             signs |= self._of_acquiring
             locked = partition.locked
             if locked is None or locked.lock_ns != answer.lock_ns or partition.earlier is not None or step.most_records is not None:

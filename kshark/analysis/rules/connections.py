@@ -97,7 +97,9 @@ def concurrent(now: Situation) -> Argument | None:
         )
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
-        return Argument(text, (other, step), EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen"))
+        needs = EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen")
+        # it may have been under way for long, on a connection that its client has given up since
+        return Argument(text, (other, step), needs, because="unanswered" if step.answer is None else None)
     return None
 
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument, Needs
+from kshark.analysis.argument import EXCHANGE, Argument, Needs, Proof
 from kshark.analysis.deliveries.lacking import OUTSIDE, are_compacted
-from kshark.analysis.deliveries.record_situation import Acquiring, Handed
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece
+from kshark.analysis.deliveries.record_situation import Acquiring
+from kshark.analysis.deliveries.records_in_flight import Handed, Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, UNDUE
-from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.sessions.session_state import BothUnbroken, Unbroken
 from kshark.analysis.sessions.steps import Call, Step
 
 # -- records that were not to be had
@@ -126,6 +126,12 @@ def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
                 yield piece, hold
 
 
+def _is_next(now: Acquiring, piece: Piece) -> bool:
+    """Whether the delivery is behind all that the records had, as their numbers tell."""
+    number = next(handed.number for handed in now.handed if handed.first <= piece.first <= handed.last)
+    return all(one.count is not None and one.count < number for one in piece.value)
+
+
 # -- words
 
 _DONE: Final = {"accepted": "accepted", "rejected": "rejected", "gap": "passed over", "released": "released for the last time"}
@@ -155,12 +161,16 @@ def say(
 
 def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
     """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of its requests is
-    missing, on whatever connection.
+    missing, on whatever connection. Of two that were under way together either may have been first, and its session have ended then.
     """
     session = before.connection.state_of(before.group_id, before.member_id)
     if session is None or before.packet <= now.share_partition.shaken:
         return None
-    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(Unbroken(session, before.packet, now.answer.packet), None))
+    unbroken = Unbroken(session, before.packet, now.answer.packet)
+    proof: Proof = unbroken
+    if before.end >= now.step.packet and session is not now.session and not _is_next(now, piece):
+        proof = BothUnbroken(unbroken, Unbroken(now.session, now.step.packet, now.answer.packet))
+    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(proof, None))
 
 
 ROWS: Final = (

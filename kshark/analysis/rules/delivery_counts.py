@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.argument import Argument
-from kshark.analysis.deliveries.record_situation import Acquiring, Handed
-from kshark.analysis.deliveries.records_in_flight import Piece
+from kshark.analysis.deliveries.record_situation import Acquiring
+from kshark.analysis.deliveries.records_in_flight import Handed, Piece
 from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import AVAILABLE

@@ -313,6 +313,22 @@ class Unbroken(NamedTuple):
         return True if last is not None and last.packet >= self.until else None
 
 
+class BothUnbroken(NamedTuple):
+    """Proof that two sessions did; it waits for the one that has not gone on yet."""
+
+    one: Unbroken
+    other: Unbroken
+
+    @property
+    def session(self) -> SessionState:
+        return self.one.session if self.one.holds() is None else self.other.session
+
+    def holds(self) -> bool | None:
+        """None while one of them was not seen to go on."""
+        both = self.one.holds(), self.other.holds()
+        return False if False in both else None if None in both else True
+
+
 class WentOn(NamedTuple):
     """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what is known of that."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.deliveries.locks import GroupLocks
-from kshark.analysis.deliveries.records_in_flight import Run, Stored, runs_of
+from kshark.analysis.deliveries.records_in_flight import Handed, Run, Stored, runs_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from kshark.analysis.sessions.steps import Batch, Step
@@ -35,7 +35,7 @@ class Told:
         assert answer is not None
         answer.lock_ns = None if lock_ms is None else lock_ms * MS
         pieces = self.partition.over(first, last, fetch.time_ns, answer.time_ns)
-        self.partition.acquire(fetch, answer, [(first, last, count, pieces, None)])
+        self.partition.acquire(fetch, answer, [Handed(first, last, count, pieces)])
         return fetch
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:

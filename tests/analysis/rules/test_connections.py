@@ -73,6 +73,21 @@ def test_the_first_connection_may_have_been_given_up_already() -> None:
     assert [(finding.verdict, finding.unknown_because) for finding in concurrent] == [("unknown", "end_not_seen")]
 
 
+def test_a_request_that_nobody_answers_may_have_been_under_way_for_long() -> None:
+    """Its connection is closed by the broker, and given up by the client, which has opened its session anew."""
+    talk = Conversation()
+    a = opened(talk)
+    b = a.on(talk.connection())
+    b.share_fetch(0).answered()
+    waiting = b.share_acknowledge(1, [(0, 0, 1)])
+    a.share_fetch(1)
+    waiting.answered()
+    a.connection.reset()
+    b.share_fetch(2).answered()
+    concurrent = [finding for finding in findings(talk) if finding.code == "CONCURRENT_SESSION_REQUESTS"]
+    assert [(finding.verdict, finding.unknown_because) for finding in concurrent] == [("unknown", "unanswered")]
+
+
 def test_a_client_that_gave_up_and_reconnected_is_not_concurrent() -> None:
     talk = Conversation()
     a = opened(talk)

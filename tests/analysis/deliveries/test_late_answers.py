@@ -1,0 +1,89 @@
+"""Answers that were long under way: by the time they are seen, others have been handed the records, as the delivery counts tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshark.model import Finding
+from tests.analysis.rules.promises.acknowledgements import ACCEPT, refused
+from tests.analysis.rules.promises.deliveries import given, goes_on
+from tests.analysis.talks import codes, handed, left_in_flight
+from tests.conversation import Asked, Conversation, Member, findings
+
+BROKER_IS_WRONG = ("OVERLAPPING_ACQUISITION", "violation")
+
+
+def late(talk: Conversation) -> tuple[Member, Asked, Member]:
+    """A member whose fetch is under way, and another one that is handed 0 to 9, their second delivery."""
+    a, b = talk.member("a"), talk.member("b")
+    goes_on(a, 0)
+    waiting = a.share_fetch(1)
+    given(b, 0, (0, 9, 2), lock_ms=2000)
+    return a, waiting, b
+
+
+def arrives(waiting: Asked, count: int = 1, first: int = 0, last: int = 9) -> None:
+    waiting.answered(responses=handed((0, first, last, count)), acquisition_lock_timeout_ms=2000)
+
+
+def accused(talk: Conversation) -> list[Finding]:
+    return [finding for finding in findings(talk) if finding.verdict == "violation"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_lower_count_was_first(count: int) -> None:
+    """Its session ended in between, which this side has not heard of."""
+    talk = Conversation()
+    _, waiting, b = late(talk)
+    arrives(waiting, count)
+    goes_on(b, 1)
+    assert codes(talk) == ([] if count == 1 else [BROKER_IS_WRONG])
+
+
+def test_who_was_handed_them_last_has_them() -> None:
+    talk = Conversation()
+    _, waiting, b = late(talk)
+    arrives(waiting, last=4)
+    (left,) = left_in_flight(talk).ranges
+    assert (left.first_offset, left.last_offset, left.state, left.delivery_count, left.member_id) == (0, 9, "acquired", 2, b.member_id)
+
+
+def test_records_may_be_done_with_by_then() -> None:
+    talk = Conversation()
+    _, waiting, b = late(talk)
+    b.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
+    arrives(waiting)
+    goes_on(b, 2)
+    assert codes(talk) == []
+
+
+def test_locks_may_be_out_by_then() -> None:
+    talk = Conversation()
+    _, waiting, b = late(talk)
+    talk.pause(3)
+    arrives(waiting)
+    goes_on(b, 1)
+    assert accused(talk) == []
+
+
+def test_who_was_first_acknowledges_in_vain() -> None:
+    """The records were its own."""
+    talk = Conversation()
+    a, waiting, b = late(talk)
+    arrives(waiting)
+    goes_on(b, 1)
+    refused(a, 2, (0, 9, ACCEPT))
+    assert accused(talk) == []
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_of_equal_counts_both_sessions_have_to_go_on(*, goes: bool) -> None:
+    """4.1 takes the delivery back with a session that ends: that of the one whose answer is late may have."""
+    talk = Conversation(release="4.1")
+    a, waiting, b = late(talk)
+    arrives(waiting, 2)
+    goes_on(b, 1)
+    assert accused(talk) == []
+    if goes:
+        goes_on(a, 2)
+    assert [finding.code for finding in accused(talk)] == ["OVERLAPPING_ACQUISITION"] * goes
