@@ -41,5 +41,5 @@ def settled(
 
 
 def _is_later(record: Record, stored: Stored) -> bool:
-    """Whether it is held for a delivery behind the one whose end was stored."""
-    return record.stage is ACQUIRED and record.count is not None and record.count > stored.deliveries
+    """Whether it was delivered once more behind the delivery whose end was stored."""
+    return record.count is not None and record.count > stored.deliveries
