@@ -17,13 +17,16 @@ from kshark.analysis.sessions.steps import Batch, Step
 
 #: A timer that is due may come so much later.
 TIMER_NS: Final = 100_000_000
+#: So many acquisitions of records are remembered before the last one: a group may be told to try as often.
+_BEFORE: Final = 25
 
 
 class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
 
-    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one. `lacks`: which of the
-    range that was handed out have no record, None where that is not known. `left`: how many of them may still be locked, at most.
+    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one, and so on. `lacks`:
+    which of the range that was handed out have no record, None where that is not known. `left`: how many of them may still be locked, at
+    most.
     """
 
     step: Step
@@ -212,7 +215,15 @@ def held_before(pieces: Sequence[Piece]) -> Hold | None:
         for one in piece.value:
             if one.hold is not hold or one.how == "released":
                 return None
-    return None if hold is None else Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal)
+    if hold is None:
+        return None
+    oldest = hold
+    for _ in range(_BEFORE):
+        if (before := oldest.before) is None:
+            break
+        oldest = before
+    oldest.before = None
+    return Hold(hold.step, hold.early_ns, hold.late_ns, hold.renewal, hold.before)
 
 
 #: NamedTuples made in C; see offset_ranges.

@@ -15,6 +15,7 @@ from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS
 from kshark.analysis.sessions.echoes import is_again
 from kshark.analysis.sessions.steps import Step
+from kshark.analysis.surroundings.releases import all_say
 
 _INVALID_REQUEST: Final = 42
 _INVALID_RECORD_STATE: Final = 121
@@ -74,6 +75,24 @@ def after_the_lock(now: Acknowledging) -> Argument | None:
     return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
 
 
+def for_each_delivery(now: Acknowledging) -> Argument | None:
+    """The member was handed the records twice, as their lock had run out, and acknowledges each: the first one was taken for both."""
+    if now.error != _INVALID_RECORD_STATE:
+        return None
+    for piece in now.pieces:
+        record, by = piece.value[0], piece.value[0].by
+        mine = [] if by is None or not _has_said(now, piece) else [hold.step for hold in _mine(record, by)]
+        if by is None or len(mine) < 2:
+            continue
+        again, first = mine[:2]
+        text = (
+            f"{first.here} had handed out {told(piece.first, piece.last)} ({first.packets}), and {again.here} did again when the lock "
+            f"was out ({again.packets}); {by.here} had {record.how} them already ({by.packets})"
+        )
+        return refusal(now, text, "after_lock", (piece.first, piece.last), (first, again, by), noted=True)
+    return None
+
+
 def not_owned(now: Acknowledging) -> Argument | None:
     """Records that another member has acquired, and that were not this one's until their lock was out: whether that is proved or not."""
     if now.error != _INVALID_RECORD_STATE or _late(now) is not None:
@@ -104,7 +123,8 @@ def twice(now: Acknowledging) -> Argument | None:
         if before.end >= now.step.packet or is_again(before, now.step):
             continue
         text = f"{before.here} had {record.how} {told(piece.first, piece.last)} already ({before.packets})"
-        return refusal(now, text, "twice", (piece.first, piece.last), (before,))
+        because = None if _is_first(now, record) else "lock_unknown"  # it may have been handed to the member twice
+        return refusal(now, text, "twice", (piece.first, piece.last), (before,), because=because)
     return None
 
 
@@ -118,7 +138,7 @@ def not_acquired(now: Acknowledging) -> Argument | None:
             continue
         if given.member_id == now.step.member_id and given.end < now.step.packet:
             text = f"{given.here} had {record.how} {told(piece.first, piece.last)} ({given.packets})"
-            because = None if _goes_on(now, given) else "hidden_traffic"
+            because = None if _goes_on(now, given) and _is_first(now, record) else "hidden_traffic"
             return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,), because=because)
     if now.missing and now.is_all_seen:
         first, last = now.missing[0]
@@ -199,12 +219,33 @@ def _went_to_another(record: Record, step: Step) -> bool:
 
 
 def _mine(record: Record, step: Step) -> Iterator[Hold]:
-    """The member's acquisitions of it: the last one, and the one before."""
+    """The member's acquisitions of it, the last one first."""
     hold = record.hold
     while hold is not None:
         if hold.is_of(step):
             yield hold
         hold = hold.before
+
+
+def _has_said(now: Acknowledging, piece: Piece) -> bool:
+    """Whether the member had acknowledged records that it was handed last."""
+    step, record = now.step, piece.value[0]
+    by, hold = record.by, record.hold
+    if by is None or hold is None or record.how not in {*_DONE, "released"}:
+        return False
+    if any(one.by is not by or one.hold is not hold for one in piece.value):
+        return False
+    return by.member_id == hold.step.member_id == step.member_id and by.end < step.packet
+
+
+def _is_first(now: Acknowledging, record: Record) -> bool:
+    """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some deliveries back."""
+    hold, session = record.hold, now.session
+    if now.is_all_seen or hold is None:
+        return now.is_all_seen
+    if record.count == 1:
+        return session is not None and all_say(session.releases, "release_uncounts") is False
+    return record.count == 2 and hold.before is not None and hold.before.step.member_id != now.step.member_id
 
 
 def _goes_on(now: Acknowledging, before: Step) -> bool:
@@ -306,7 +347,7 @@ ROWS: Final = (
         causes=("after_lock",),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(after_the_lock, order=50, about=Acknowledging),),
+        checks=(Check(after_the_lock, order=50, about=Acknowledging), Check(for_each_delivery, order=55, about=Acknowledging)),
     ),
     Rule(
         number=63,

@@ -58,11 +58,12 @@ def test_records_of_others_that_come_meanwhile_are_none_of_these() -> None:
 
 
 def test_what_was_taken_for_the_new_delivery_is_done_with() -> None:
+    """Each of the two deliveries is acknowledged once."""
     talk = Conversation()
     a = talk.member("a")
     stale(talk, a)
     refused(a, 3, (0, 4, ACCEPT))
-    assert codes(talk) == [NEVER, STALE, ("DOUBLE_ACK", "violation")]
+    assert codes(talk) == [NEVER, STALE, ("ACK_AFTER_LOCK_TIMEOUT", "note")]
 
 
 def test_no_missing_packet_makes_an_acknowledgement_stale() -> None:
