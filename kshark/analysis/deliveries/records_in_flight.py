@@ -53,7 +53,7 @@ class Hold(Struct, eq=False):
         """
         answer = step.answer
         lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else self.early_ns - self.step.time_ns
-        return Hold(self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, None, self.lacks, size)
+        return Hold(self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, self.before, self.lacks, size)
 
     def is_of(self, step: Step) -> bool:
         """Whether the member of that request has, or had, the records, since before it was the broker's turn to take it."""

@@ -107,6 +107,20 @@ def test_a_renewed_lock_begins_anew() -> None:
     assert told.at(2100) == [(0, 9, "available 1")]
 
 
+def test_of_records_that_come_for_ever_the_last_acquisitions_are_remembered() -> None:
+    """4.1 counts none that ends with its session."""
+    told = Told()
+    for packet in range(0, 4000, 100):
+        told.acquires(packet + 10, 0, 0)
+        told.partition.let_go("a", packet + 50, (packet + 50) * MS, certain=True, uncounted=True)
+    ((record, *_),) = [piece.value for piece in told.partition.over(0, 0, 4000 * MS, 4000 * MS)]
+    assert record.hold is not None
+    remembered, hold = 0, record.hold.before
+    while hold is not None:
+        remembered, hold = remembered + 1, hold.before
+    assert 25 <= remembered <= 26
+
+
 def test_records_given_back_at_the_highest_count_seen_may_be_archived() -> None:
     told = Told()
     told.acquires(10, 0, 0, 2)

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE, holding, refused
+from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import given
 from tests.conversation import Asked, Conversation, Thinned, findings
 
 
-def handed_out_twice(kind: int, *, release: str = "4.2") -> tuple[Conversation, Asked]:
+def handed_out_twice(*kinds: int, release: str = "4.2") -> tuple[Conversation, Asked]:
     """An application is slow: when it acknowledges what it was handed, its member has got the same again, and acknowledges that, too."""
     talk = Conversation(release=release)
     a = holding(talk, (0, 9), lock_ms=2000)
     talk.pause(3)
     given(a, 1, (0, 9, 2))
-    a.share_acknowledge(2, [(0, 9, kind)]).answered()
-    return talk, refused(a, 3, (0, 9, ACCEPT))
+    for epoch, kind in enumerate(kinds, 2):
+        a.share_acknowledge(epoch, [(0, 9, kind)], version=2, renew=kind == RENEW).answered()
+    return talk, refused(a, 2 + len(kinds), (0, 9, ACCEPT))
 
 
 def said_of(talk: Conversation | Thinned, asked: Asked) -> list[tuple[str, str, str | None]]:
     return [(one.code, one.verdict, one.cause) for one in findings(talk) if one.packet == asked.packet]
 
 
-@pytest.mark.parametrize("kind", [ACCEPT, REJECT, RELEASE])
-def test_each_of_two_deliveries_is_acknowledged_once(kind: int) -> None:
+@pytest.mark.parametrize("kinds", [[ACCEPT], [REJECT], [RELEASE], [RENEW, ACCEPT]])
+def test_each_of_two_deliveries_is_acknowledged_once(kinds: list[int]) -> None:
     """Seen of Kafka's client 4.2.1: it keeps for its application what it was handed, be the lock out or not."""
-    talk, asked = handed_out_twice(kind)
+    talk, asked = handed_out_twice(*kinds)
     assert said_of(talk, asked) == [("ACK_AFTER_LOCK_TIMEOUT", "note", "after_lock")]
 
 
