@@ -339,7 +339,7 @@ ROWS: Final = (
         code="ACK_AFTER_LOCK_TIMEOUT",
         text="Records are acknowledged whose lock had run out: the consumer was too slow.",
         advice="Process faster, fetch fewer records at once (max.poll.records), renew their locks, or raise "
-        "share.record.lock.duration.ms. Another consumer may have got the record too.",
+        "share.record.lock.duration.ms. Another consumer may have got the record too, or this one once more.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",

@@ -101,9 +101,15 @@ def stranded(now: Acquiring) -> Argument | None:
 
 
 def _counted(now: Acquiring) -> Iterator[tuple[Handed, Piece, list[int]]]:
-    """Records that are available again, and how often they may have been delivered."""
+    """Records that are available again, and how often they may have been delivered; not those of which somebody may have stored this very
+    delivery, and that it is over, while the answer was under way.
+    """
+    _, by = now.share_partition.stored or (0, None)
+    was_stored = by is not None and by.call.end > now.step.packet
     for handed in now.handed:
         for piece in handed.pieces:
+            if was_stored and any(one.by is None for one in piece.value):
+                continue
             counts = [one.count for one in piece.value if one.count is not None]
             free = any(one.stage is AVAILABLE for one in piece.value)
             if free and len(counts) == len(piece.value) and handed.number - 1 not in counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.model import Finding
+from tests.analysis.coordinators import AVAILABLE, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, refused
 from tests.analysis.rules.promises.deliveries import given, goes_on
 from tests.analysis.talks import codes, handed, left_in_flight
@@ -74,6 +75,19 @@ def test_who_was_first_acknowledges_in_vain() -> None:
     goes_on(b, 1)
     refused(a, 2, (0, 9, ACCEPT))
     assert accused(talk) == []
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_the_end_of_a_delivery_may_be_stored_before_its_answer_is_seen(*, under_way: bool) -> None:
+    talk = Conversation()
+    a, broker = talk.member("a"), leader(talk)
+    given(a, 0, (0, 9, 1), lock_ms=2000)
+    talk.pause(3)
+    waiting = a.share_fetch(1) if under_way else None
+    broker.write(0, (0, 9, AVAILABLE, 2)).accepted()
+    arrives(waiting or a.share_fetch(1), 2)
+    goes_on(a, 2)
+    assert [finding.code for finding in accused(talk)] == ([] if under_way else ["DELIVERY_COUNT_JUMP"])
 
 
 @pytest.mark.parametrize("goes", [True, False])
