@@ -76,7 +76,8 @@ def handed_out(
             again = _again(number, pieces)
             if again == _UNDUE:
                 later = [piece for piece in pieces if came_later(piece.value, step, number)]
-                pieces = [partition.between(piece, step.time_ns, until_ns) for piece in pieces if piece not in later]
+                due = [piece for piece in pieces if not (later and came_later(piece.value, step, number))]
+                pieces = [partition.between(piece, step.time_ns, until_ns) for piece in due]
                 again = _again(number, pieces)
             signs |= again
         elif number != 1:

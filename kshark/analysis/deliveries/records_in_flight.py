@@ -144,9 +144,9 @@ def came_later(may: May, step: Step, count: int) -> bool:
 
 
 def behind(may: May, before: Hold) -> May:
-    """The same records, which came later: what they were handed out with before."""
+    """The same records, which came later: they were handed out with that before."""
     if (hold := may[0].hold) is not None:
-        hold.before = before
+        hold.before = Hold(before.step, before.early_ns, before.late_ns, before=hold.before)
     return may
 
 

@@ -80,16 +80,16 @@ def for_each_delivery(now: Acknowledging) -> Argument | None:
     if now.error != _INVALID_RECORD_STATE:
         return None
     for piece in now.pieces:
-        record, by = piece.value[0], piece.value[0].by
-        mine = [] if by is None or not _has_said(now, piece) else [hold.step for hold in _mine(record, by)]
-        if by is None or len(mine) < 2:
+        by = _said_before(now, piece)
+        if by is None:
             continue
-        again, first = mine[:2]
-        text = (
-            f"{first.here} had handed out {told(piece.first, piece.last)} ({first.packets}), and {again.here} did again when the lock "
-            f"was out ({again.packets}); {by.here} had {record.how} them already ({by.packets})"
-        )
-        return refusal(now, text, "after_lock", (piece.first, piece.last), (first, again, by), noted=True)
+        again, *earlier = [hold.step for hold in _mine(piece.value[0], by)]
+        if earlier:
+            text = (
+                f"{earlier[0].here} had handed out {told(piece.first, piece.last)} ({earlier[0].packets}), and {again.here} did again when "
+                f"the lock was out ({again.packets}); {by.here} had {piece.value[0].how} them already ({by.packets})"
+            )
+            return refusal(now, text, "after_lock", (piece.first, piece.last), (earlier[0], again, by), noted=True)
     return None
 
 
@@ -227,25 +227,25 @@ def _mine(record: Record, step: Step) -> Iterator[Hold]:
         hold = hold.before
 
 
-def _has_said(now: Acknowledging, piece: Piece) -> bool:
-    """Whether the member had acknowledged records that it was handed last."""
-    step, record = now.step, piece.value[0]
+def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
+    """The request with which the member has acknowledged records that it was handed last."""
+    record = piece.value[0]
     by, hold = record.by, record.hold
     if by is None or hold is None or record.how not in {*_DONE, "released"}:
-        return False
+        return None
     if any(one.by is not by or one.hold is not hold for one in piece.value):
-        return False
-    return by.member_id == hold.step.member_id == step.member_id and by.end < step.packet
+        return None
+    return by if now.step.member_id == by.member_id and hold.is_of(by) and by.end < now.step.packet else None
 
 
 def _is_first(now: Acknowledging, record: Record) -> bool:
     """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some deliveries back."""
     hold, session = record.hold, now.session
-    if now.is_all_seen or hold is None:
-        return now.is_all_seen
+    if now.is_all_seen:
+        return True
     if record.count == 1:
         return session is not None and all_say(session.releases, "release_uncounts") is False
-    return record.count == 2 and hold.before is not None and hold.before.step.member_id != now.step.member_id
+    return record.count == 2 and hold is not None and hold.before is not None and hold.before.step.member_id != now.step.member_id
 
 
 def _goes_on(now: Acknowledging, before: Step) -> bool:

@@ -77,6 +77,22 @@ def test_who_was_first_acknowledges_in_vain() -> None:
     assert accused(talk) == []
 
 
+def test_so_does_who_had_them_before_that() -> None:
+    talk = Conversation()
+    x = talk.member("x")
+    given(x, 0, (0, 9, 1), lock_ms=2000)
+    talk.pause(3)
+    a, b = talk.member("a"), talk.member("b")
+    goes_on(a, 0)
+    waiting = a.share_fetch(1)
+    given(b, 0, (0, 9, 3))
+    arrives(waiting, 2)
+    goes_on(b, 1)
+    refused(x, 1, (0, 9, ACCEPT))
+    assert ("ACK_AFTER_LOCK_TIMEOUT", "note") in codes(talk)
+    assert accused(talk) == []
+
+
 @pytest.mark.parametrize("under_way", [True, False])
 def test_the_end_of_a_delivery_may_be_stored_before_its_answer_is_seen(*, under_way: bool) -> None:
     talk = Conversation()
