@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -163,6 +164,11 @@ class Member:
         """Whether the partition was the member's as of that packet; None where that is not known."""
         told = self.told(packet)
         return None if told is None or told.partitions is None else partition in told.partitions
+
+    def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
+        """Whether the last assignment is known, and has not all of these."""
+        last = self.assignments[-1].partitions if self.assignments else None
+        return last is not None and partitions is not None and not last >= partitions
 
     def never_had(self, partition: Partition, packet: int) -> bool:
         """Whether all that it was told in the membership which that packet belongs to is known, and the partition in none of it."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import Member, NotAssigned, NotBack, may_have_crossed
+from kshark.analysis.members.members import Assignment, Member, NotAssigned, NotBack, may_have_crossed
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS
+from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INITIAL, SUBSEQUENT, Step
+from kshark.analysis.sessions.steps import ACCEPTED, INITIAL, SUBSEQUENT, Partition, Step, next_epoch
 
 
 def phantom(now: Situation) -> Argument | None:
@@ -66,27 +67,61 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
 def asked_for_anothers(now: Situation) -> Argument | None:
     """A partition enters the session that the member's assignment has not.
 
-    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. Java clients open a
-    session anew with what is assigned and all that the old ones held, to forget the rest with the next request. An assignment of nothing
-    is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
+    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An assignment of
+    nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
     """
     step, session, member = now.step, now.session, now.session.member
     held = session.in_flight.partitions if step.kind is SUBSEQUENT else ()
     told = member.told(step.packet)
-    if not step.is_fetch or held is None or told is None or not told.partitions:
-        return None
-    if step.kind is INITIAL and session.begun is not None and any(member.is_assigned(one, step.packet) for one in step.asked_for):
+    if (
+        not step.is_fetch
+        or held is None
+        or told is None
+        or not told.partitions
+        or (step.kind is INITIAL and _has_its_own(member, step.asked_for, step))
+    ):
         return None
     settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
         if settled or member.never_had(partition, step.packet):
-            asked = f"{step.here} asked for partition {partition[1]} ({step.packets})"
-            text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
-            needs = EXCHANGE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
-            return Argument(text, (step,), needs, because=_unordered(member, step), partition=partition)
+            return _anothers(now, step, told, partition)
     return None
+
+
+def kept_anothers(now: Situation) -> Argument | None:
+    """A session is opened with partitions that are assigned and others, and does not forget these with its next fetch.
+
+    Java clients open a session with what is assigned and all that they had before, to forget the rest with the next request.
+    """
+    step, member, opening = now.step, now.session.member, now.session.opening
+    if not step.is_fetch or opening is None or now.before_here is not opening or step.epoch != next_epoch(opening.epoch):
+        return None
+    told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
+    if told is None or not told.partitions or not _has_its_own(member, held, opening):
+        return None
+    for partition in held:
+        strange = member.is_assigned(partition, opening.packet) is False and member.is_assigned(partition, step.packet) is False
+        if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
+            return _anothers(now, opening, told, partition, step)
+    return None
+
+
+def _has_its_own(member: Member, partitions: Iterable[Partition], step: Step) -> bool:
+    """Whether some of these were assigned to the member as of that request."""
+    return any(member.is_assigned(one, step.packet) for one in partitions)
+
+
+def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partition, *kept: Step) -> Argument:
+    """`kept`: the request behind that which does not forget the partition."""
+    member, last = now.session.member, (*kept, asking)[0]
+    behind = "".join(f", and {step.here} did not forget it ({step.packets})" for step in kept)
+    asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
+    text = f"{asked}, which is not in the member's last assignment (packet {told.packet}){behind}"
+    needs = EXCHANGE.and_proof(NotAssigned(member, partition, last.packet), "assignment_unknown")
+    place = Place(asking.connection, asking.packet, asking.time_ns) if kept else None
+    return Argument(text, (asking, *kept), needs, because=_unordered(member, asking), partition=partition, place=place)
 
 
 def went_on_without_its_group(now: Situation) -> Argument | None:
@@ -160,13 +195,13 @@ ROWS: Final = (
         text="A member asks for a partition that is not in its assignment; brokers serve it.",
         must="A share session holds partitions of the member's assignment, and no others.",
         advice="List what the last answer to ShareGroupHeartbeat assigned, and forget what it took away.",
-        wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; a is assigned t[0]",
-        right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; a is assigned t[0]",
+        wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
+        right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         source="Kafka: KafkaApis.handleShareFetchRequest asks for no assignment",
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(asked_for_anothers, (INITIAL, SUBSEQUENT), (ACCEPTED,), ASSIGNED),),
+        checks=(Check(asked_for_anothers, (INITIAL, SUBSEQUENT), (ACCEPTED,), ASSIGNED), Check(kept_anothers, *_ACCEPTED, OPENED)),
     ),
     Rule(
         number=91,

@@ -59,6 +59,11 @@ def asks_for_partitions(now: Any) -> bool:
     return bool(now.step.is_fetch and now.step.asked_for and now.session.member.assignments)
 
 
+def goes_on_behind_its_opening(now: Any) -> bool:
+    opening = now.session.opening
+    return bool(now.step.is_fetch and opening is not None and now.session.last is opening and now.session.member.assignments)
+
+
 def of_other_api(now: Any) -> bool:
     step, last = now.step, now.session.last
     return last is not None and last.api_key != step.api_key and last.kind is SUBSEQUENT is step.kind

@@ -54,6 +54,12 @@ ASSIGNED: Final = Trigger(
     "(step.listed and session.member.assignments and step.asked_for)",
     premises.asks_for_partitions,
 )
+OPENED: Final = Trigger(
+    "goes on behind its opening, which had partitions that are not its own",
+    "false",
+    "(step.epoch == 1 and session.member.lacks(session.in_flight.partitions))",
+    premises.goes_on_behind_its_opening,
+)
 ACKNOWLEDGED_ONLY: Final = Trigger(
     "holds partitions that were listed to acknowledge alone",
     "acknowledges_alone",

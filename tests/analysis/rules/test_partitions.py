@@ -192,6 +192,7 @@ def test_where_clocks_differ_the_assignment_may_have_come_behind_the_request(lat
     assigned(beats, 0)
     talk.pause(0.02)
     a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1).answered()
     unchanged(beats)
     packets = talk.wire.packets
     packets[1] = replace(packets[1], time_ns=packets[2].time_ns + late_ms * 1_000_000 * (late_ms > 0))
@@ -297,6 +298,7 @@ def test_an_assignment_that_was_missed_may_have_had_it() -> None:
     assignment = {"topic_partitions": [{"topic_id": TOPIC, "partitions": [0, 1]}]}
     missed = a.heartbeat(1).given(2, assignment=assignment)
     a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1).answered()
     still_two(a)
     assert unassigned(talk) == []
     for packet in missed.all_packets:
@@ -330,6 +332,22 @@ def test_a_member_that_joined_again_opens_its_session_with_what_it_had() -> None
     a.share_fetch(1, forget=[1]).answered()
     unchanged(a)
     assert unassigned(talk) == []
+
+
+def test_a_session_may_be_opened_with_what_was_never_fetched() -> None:
+    """A Java client that leaves before it fetches, and joins again: which partitions it was assigned before, no packet need show."""
+    talk = Conversation()
+    a = talk.member("a")
+    assigned(a, 0)
+    opening = a.share_fetch(0, [0, 1]).answered()
+    forgets = a.share_fetch(1, forget=[1]).answered()
+    a.share_fetch(2).answered()
+    unchanged(a)
+    assert unassigned(talk) == []
+    for seen in (opening, forgets):
+        for packet in seen.all_packets:
+            assert ("violation", 1) not in unassigned(talk.without_packets([packet]))
+    assert unassigned(talk.without_packets(forgets.all_packets)) == []
 
 
 def joined_again(*, late: bool = False) -> tuple[Conversation, Asked, Asked]:
@@ -370,7 +388,8 @@ def test_of_what_waits_for_a_proof_no_more_is_held_than_may(monkeypatch: pytest.
     a = talk.member("a")
     assigned(a, 0)
     a.share_fetch(0, [0, 1]).answered()
-    a.share_fetch(1, [2]).answered()
+    a.share_fetch(1).answered()
+    a.share_fetch(2, [2]).answered()
     unchanged(a)
     assert unassigned(talk) == [("violation", 1), ("unknown", 2)]
 

@@ -9,7 +9,7 @@ import pytest
 from kshark.analysis import RULES
 from kshark.analysis.members.heartbeats import Beat
 from kshark.analysis.members.members import Assignment
-from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, REPEATS, Trigger, compiled
+from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, OPENED, REPEATS, Trigger, compiled
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import Listed, Step
 from tests.analysis.plain import connection, session, step
@@ -83,4 +83,4 @@ def test_sparks_words_are_columns_of_its_screen(trigger: Trigger) -> None:
 
 def test_what_takes_the_exact_path_passes_no_screen() -> None:
     """Where Python looks, Spark has to as well; what heartbeats tell has a screen of its own."""
-    assert [each for each in TRIGGERS if each.python and each.sql == "false"] == [ASSIGNED, DEPARTED]
+    assert [each for each in TRIGGERS if each.python and each.sql == "false"] == [ASSIGNED, OPENED, DEPARTED]
