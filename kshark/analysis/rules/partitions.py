@@ -73,14 +73,10 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     step, session, member = now.step, now.session, now.session.member
     held = session.in_flight.partitions if step.kind is SUBSEQUENT else ()
     told = member.told(step.packet)
-    if (
-        not step.is_fetch
-        or held is None
-        or told is None
-        or not told.partitions
-        or (step.kind is INITIAL and _has_its_own(member, step.asked_for, step))
-    ):
+    if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
+    if step.kind is INITIAL and _has_its_own(member, step.asked_for, step):
+        return None  # it may forget the others with its next fetch
     settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
@@ -113,15 +109,17 @@ def _has_its_own(member: Member, partitions: Iterable[Partition], step: Step) ->
     return any(member.is_assigned(one, step.packet) for one in partitions)
 
 
-def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partition, *kept: Step) -> Argument:
+def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
-    member, last = now.session.member, (*kept, asking)[0]
-    behind = "".join(f", and {step.here} did not forget it ({step.packets})" for step in kept)
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
-    text = f"{asked}, which is not in the member's last assignment (packet {told.packet}){behind}"
-    needs = EXCHANGE.and_proof(NotAssigned(member, partition, last.packet), "assignment_unknown")
-    place = Place(asking.connection, asking.packet, asking.time_ns) if kept else None
-    return Argument(text, (asking, *kept), needs, because=_unordered(member, asking), partition=partition, place=place)
+    text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
+    place = None
+    if kept is not None:
+        text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
+        place = Place(asking.connection, asking.packet, asking.time_ns)
+    member, witness = now.session.member, (asking,) if kept is None else (asking, kept)
+    needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
+    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, place=place)
 
 
 def went_on_without_its_group(now: Situation) -> Argument | None:
