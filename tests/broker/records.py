@@ -52,7 +52,6 @@ Key = tuple[str | None, Partition]
 class States:
     """What leaders stored: how far their records reach, and where a start offset went back though no administrator moved it."""
 
-    starts: dict[Key, int] = field(default_factory=dict)
     reach: dict[Key, int] = field(default_factory=dict)
     went_back: set[Key] = field(default_factory=set)
 
@@ -60,13 +59,10 @@ class States:
         step = now.step
         key = step.call.group_id, step.partition
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
-            self.starts.pop(key, None)
             self.went_back.discard(key)
         elif step.taken and step.start_offset is not None:
-            highest = self.starts.get(key, -1)
-            if 0 <= step.start_offset < highest:
+            if 0 <= step.start_offset < (now.stored.start_offset or 0):
                 self.went_back.add(key)
-            self.starts[key] = max(highest, step.start_offset)
             self.reach[key] = max([self.reach.get(key, -1), *(batch.last for batch in step.batches)])
 
 

@@ -76,8 +76,9 @@ def handed_out(
             again = _again(number, pieces)
             if again == _UNDUE:
                 later = [piece for piece in pieces if came_later(piece.value, step, number)]
-                due = [piece for piece in pieces if not (later and came_later(piece.value, step, number))]
-                pieces = [partition.between(piece, step.time_ns, until_ns) for piece in due]
+                if later:
+                    pieces = [piece for piece in pieces if not came_later(piece.value, step, number)]
+                pieces = [partition.between(piece, step.time_ns, until_ns) for piece in pieces]
                 again = _again(number, pieces)
             signs |= again
         elif number != 1:

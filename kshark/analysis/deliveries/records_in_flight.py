@@ -112,7 +112,7 @@ May = tuple[Record, ...]
 Piece = Ranged[May]
 
 
-def between(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piece:
+def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piece:
     """Records between two times: their locks may have run out by then. `most`: the highest delivery count seen of their partition."""
     may = piece.value
     if len(may) == 1 and not may[0].may_run_out(until_ns):

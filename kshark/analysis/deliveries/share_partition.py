@@ -29,7 +29,7 @@ from kshark.analysis.deliveries.records_in_flight import (
     Run,
     Stored,
     behind,
-    between,
+    between_times,
     held_before,
     is_done,
 )
@@ -146,7 +146,7 @@ class SharePartition:
 
     def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
         """The same of records that were known before."""
-        return between(piece, since_ns, until_ns, self.highest)
+        return between_times(piece, since_ns, until_ns, self.highest)
 
     # -- what happens
 

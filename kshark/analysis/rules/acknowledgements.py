@@ -24,6 +24,8 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _DONE: Final = frozenset({"accepted", "rejected", "gap"})
 #: And behind these it has given it back: to others, or, at its last delivery, for good.
 _GIVEN_BACK: Final = frozenset({"released", "session_released"})
+#: All that its member may have said of it.
+_SAID: Final = _DONE | {"released"}
 _NOT_LEADER: Final = frozenset({3, 6, 74})
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
@@ -231,7 +233,7 @@ def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
     """The request with which the member has acknowledged records that it was handed last."""
     record = piece.value[0]
     by, hold = record.by, record.hold
-    if by is None or hold is None or record.how not in {*_DONE, "released"}:
+    if by is None or hold is None or record.how not in _SAID:
         return None
     if any(one.by is not by or one.hold is not hold for one in piece.value):
         return None
