@@ -30,7 +30,7 @@ from tests.rows import as_the_rows_say
 BROKER = "10.0.0.9:9092"
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
 #: Highest ShareFetch version that a broker of a release offers; None: no share APIs advertised.
-SHARE_FETCH_OF = {"4.0": 0, "4.1": 1, "4.2": 2, "4.3": 2}
+SHARE_FETCH_OF = {"4.0": 0, "4.1": 1, "4.2": 2, "4.3": 2, "4.4": 2}
 
 
 @dataclass(frozen=True)

@@ -64,13 +64,15 @@ def handed(*ranges: tuple[int, ...], records: bytes = b"") -> list[dict[str, Any
     return [{"topic_id": TOPIC, "partitions": partitions}]
 
 
-def led_elsewhere(node_id: int = 2, address: str = "10.0.0.8:9092", *, epoch: int = 5, error: int = 6) -> dict[str, Any]:
+def led_elsewhere(
+    node_id: int = 2, address: str = "10.0.0.8:9092", *, epoch: int = 5, error: int = 6, topic: str = TOPIC
+) -> dict[str, Any]:
     """An answer that says who leads partition 0."""
     leader = {"leader_id": node_id, "leader_epoch": epoch}
     partition = {"partition_index": 0, "error_code": error, "current_leader": leader, "records": b""}
     host, _, port = address.rpartition(":")
     node = {"node_id": node_id, "host": host, "port": int(port), "rack": None}
-    return {"responses": [{"topic_id": TOPIC, "partitions": [partition]}], "node_endpoints": [node]}
+    return {"responses": [{"topic_id": topic, "partitions": [partition]}], "node_endpoints": [node]}
 
 
 def assigned(a: Member, *partitions: int) -> Asked:

@@ -16,7 +16,8 @@ class Release:
     """A Kafka release: its Maven version, the highest share versions it offers, how its storage is formatted, how it answers.
 
     `null_member`, `empty_member`, `long_member` (37 characters), `odd_member` (no base64 of a uuid): top-level errors for such
-    member ids; None: taken like any other id.
+    member ids; None: taken like any other id. `fails_on_unknown_topics`: with
+    UNKNOWN_SERVER_ERROR fetches fail whose session has a topic that does not exist; later brokers say it at the partition.
     """
 
     version: str
@@ -26,6 +27,7 @@ class Release:
     empty_member: int
     long_member: int
     odd_member: int | None
+    fails_on_unknown_topics: bool = True
 
     @property
     def line(self) -> str:
@@ -39,5 +41,6 @@ RELEASES: Final = {
         Release("4.1.2", 1, ("--feature", "share.version=1"), -1, -1, -1, -1),
         Release("4.2.1", 2, (), -1, INVALID_REQUEST, INVALID_REQUEST, None),
         Release("4.3.1", 2, (), INVALID_REQUEST, INVALID_REQUEST, INVALID_REQUEST, None),
+        Release("4.4.0", 2, (), INVALID_REQUEST, INVALID_REQUEST, INVALID_REQUEST, None, fails_on_unknown_topics=False),
     )
 }

@@ -38,9 +38,9 @@ EFFECTS: Final = {
 class Request:
     """A request on its way.
 
-    `early`: the error that it gets before any session is looked at; `unknown`, `forgets`: topics that do not exist, listed and
-    forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how long the broker may hold it; `renews`: it asks for no
-    records.
+    `early`: the error that it gets before any session is looked at; `unknown`: topics listed that do not exist, where fetches fail for
+    that; `forgets`: topics forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how long the broker may hold it;
+    `renews`: it asks for no records.
     """
 
     n: int
@@ -70,7 +70,7 @@ class End:
 
 @dataclass(frozen=True)
 class Session:
-    """The request that opened it, the epoch due, the last epoch of each kind of request, the topics in it that do not exist."""
+    """The request that opened it, the epoch due, the last epoch of each kind of request, the topics in it that fetches fail for."""
 
     opening: Request | None
     due: int

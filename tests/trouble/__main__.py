@@ -49,6 +49,7 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     happenings |= {partial(what, administrators): weight for what, weight in tasks.items()}
     for topic in TOPICS:
         await administrators.make_topic(topic)
+    await administrators.keep_dead_letters()
     await asyncio.to_thread(clients.start)
     until = loop.time() + seconds
     while loop.time() < until:
@@ -98,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with cluster(release, folder, random) as there:
             assert java is not None, "brokers need it, too"
-            clients = Clients(java.home / "bin/java", jars(release), there.bootstrap, there.security, folder, random)
+            of_clients = random.choice((release, *RELEASES.values()))
+            clients = Clients(java.home / "bin/java", jars(of_clients), there.bootstrap, there.security, folder, random)
             try:
                 came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
             finally:
@@ -108,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     sasl = " with SASL and ACLs" if there.security.knows_clients else ""
     happened = ", ".join(f"{name} {count}" for name, count in came.most_common())
-    print(f"Kafka {release.version}{sasl}, seed {given.seed}: {happened}", flush=True)
+    print(f"Kafka {release.version}{sasl}, clients of {of_clients.version}, seed {given.seed}: {happened}", flush=True)
     return int(sum(map(report, there.captures)) > 0)
 
 

@@ -32,6 +32,11 @@ _OF_GROUPS: Final[dict[str, tuple[object, ...]]] = {
     "share.heartbeat.interval.ms": (700, 1500, 2900),
     "share.session.timeout.ms": (3000, 6000, 12_000),
     "share.isolation.level": ("read_committed", "read_uncommitted"),
+    "share.delivery.count.limit": (2, 5),
+    "share.partition.max.record.locks": (100, 2000),
+    "share.renew.acknowledge.enable": ("true", "false"),
+    "errors.deadletterqueue.topic.name": ("dlq.a", "no-prefix"),
+    "errors.deadletterqueue.copy.record.enable": ("true", "false"),
 }
 _QUOTAS: Final[dict[str, tuple[object, ...]]] = {
     "consumer_byte_rate": (300, 3000, 1 << 30),
@@ -80,7 +85,12 @@ class Administrators:
         await self._tool(_SHARE_GROUPS, "--group", self._random.choice(GROUPS), "--describe")
 
     async def change_group(self) -> None:
+        """What a release does not know it refuses."""
         await self._configure("groups", self._random.choice(GROUPS), _OF_GROUPS)
+
+    async def keep_dead_letters(self) -> None:
+        """Of one group, where brokers know of that (since 4.4)."""
+        await self._configure("groups", GROUPS[0], {"errors.deadletterqueue.topic.name": ("dlq.a",)})
 
     async def throttle(self) -> None:
         await self._configure("clients", None, _QUOTAS)

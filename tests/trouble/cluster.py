@@ -20,6 +20,7 @@ _SETTINGS: Final = {
     "group.share.session.timeout.ms": 6000,
     "group.share.heartbeat.interval.ms": 1500,
     "group.share.record.lock.duration.ms": 5000,
+    "errors.deadletterqueue.auto.create.topics.enable": True,
     "broker.session.timeout.ms": 6000,
     "log.retention.check.interval.ms": 1000,
     "log.cleaner.backoff.ms": 1000,
@@ -27,6 +28,14 @@ _SETTINGS: Final = {
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 1,
+}
+#: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a state is written.
+_CHOSEN: Final[dict[str, tuple[object, ...]]] = {
+    "group.share.delivery.count.limit": (2, 5, 10),
+    "group.share.partition.max.record.locks": (100, 2000),
+    "group.share.max.share.sessions": (3, 2000, 2000),
+    "group.share.max.size": (3, 200, 200),
+    "share.coordinator.snapshot.update.records.per.snapshot": (2, 500),
 }
 #: After how long without a request brokers close a connection.
 _IDLE_MS: Final = (3000, 8000, 600_000)
@@ -50,13 +59,14 @@ class Cluster:
 def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]:
     """A cluster of that release, without topics. Raises NoBroker where that cannot be, or nothing can be captured."""
     ports, security = free_ports(2), any_security(random)
+    settings = {**_SETTINGS, **{name: random.choice(values) for name, values in _CHOSEN.items()}, **security.brokers}
     with contextlib.ExitStack() as stack:
         brokers: list[Broker] = []
         for number, port in enumerate(ports, 1):
             home = folder / f"broker-{number}"
             home.mkdir(parents=True, exist_ok=True)
             own = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", "connections.max.idle.ms": random.choice(_IDLE_MS)}
-            broker = Broker(release, home, {**_SETTINGS, **security.brokers, **own}, of=brokers[0] if brokers else None, node_id=number)
+            broker = Broker(release, home, {**settings, **own}, of=brokers[0] if brokers else None, node_id=number)
             brokers.append(stack.enter_context(broker))
         sides = {"clients": ports, "brokers": [broker.port for broker in brokers]}
         captures = [folder / f"{name}.pcap" for name in sides]

@@ -29,7 +29,7 @@ def topic_unknown(now: Acknowledging) -> Argument | None:
 
 
 def fetched_topic_unknown(now: Situation) -> Argument | None:
-    """Brokers take the ids of a ShareFetch into the session, and fail at those that they do not know: now, and until they are forgotten.
+    """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until they are forgotten.
 
     Of an id of zeros that is the client's fault, of another one it may be that the topic was deleted.
     """
@@ -43,12 +43,20 @@ def fetched_topic_unknown(now: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE, "unknown_topic", noted=True)
 
 
-def partition_unknown(now: Unserved) -> Argument | None:
-    """The topic has no such partition, or none that the broker knows of yet."""
-    if now.error != _UNKNOWN_TOPIC_OR_PARTITION:
+def not_served(now: Unserved) -> Argument | None:
+    """The topic has no such partition, or none that the broker knows of yet; or, as 4.4 says at the partition, there is no such topic.
+
+    Of an id of zeros that is the client's fault.
+    """
+    topic_id, index = now.partition
+    if now.error == _UNKNOWN_TOPIC_OR_PARTITION:
+        what, cause = f"partition {index}", "unknown_partition"
+    elif now.error == _UNKNOWN_TOPIC_ID:
+        what, cause = f"a topic with the id {topic_id}", "unknown_topic"
+    else:
         return None
-    text = f"{now.step.here} was answered that the broker does not know partition {now.partition[1]} ({now.step.packets})"
-    return Argument(text, (now.step,), EXCHANGE, "unknown_partition", noted=True, partition=now.partition)
+    text = f"{now.step.here} was answered that the broker does not know {what} ({now.step.packets})"
+    return Argument(text, (now.step,), EXCHANGE, cause, noted=topic_id != _ZERO, partition=now.partition)
 
 
 ROWS: Final = (
@@ -58,7 +66,7 @@ ROWS: Final = (
         text="A topic id, or a partition, that the broker does not know.",
         must="A topic is named by an id that the cluster has.",
         advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under forgotten_topics_data, or open a new "
-        "session: until then every ShareFetch fails. An id of zeros was never looked up.",
+        "session: until then every ShareFetch fails, and from Kafka 4.4 on that partition. An id of zeros was never looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",
@@ -68,7 +76,7 @@ ROWS: Final = (
         checks=(
             Check(topic_unknown, order=24, about=Acknowledging),
             Check(fetched_topic_unknown, (INITIAL, SUBSEQUENT), (FAILED_LATER,), machine=SESSION),
-            Check(partition_unknown, about=Unserved),
+            Check(not_served, about=Unserved),
         ),
     ),
 )

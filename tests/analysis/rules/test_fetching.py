@@ -29,6 +29,7 @@ from tests.shared import CAPTURES
 
 IGNORED = [("LEADER_HINT_IGNORED", "violation")]
 
+UNKNOWN = [("TOPIC_ID_UNKNOWN", "note")]
 UNINITIALIZED = [("PARTITION_UNINITIALIZED", "note")]
 
 
@@ -66,7 +67,7 @@ def test_a_broker_that_names_itself_names_nobody_else() -> None:
     assert codes(fetches(talk, named, named)) == []
 
 
-@pytest.mark.parametrize(("error", "told"), [(3, [("TOPIC_ID_UNKNOWN", "note")]), (100, []), (-1, UNINITIALIZED)])
+@pytest.mark.parametrize(("error", "told"), [(3, UNKNOWN), (100, UNKNOWN), (-1, UNINITIALIZED)])
 def test_other_errors_name_no_leader(error: int, told: list[tuple[str, str]]) -> None:
     assert codes(fetches(Conversation(), led_elsewhere(error=error), led_elsewhere(error=error))) == told * 2
 

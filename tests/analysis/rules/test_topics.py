@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.rules.promises.topics import UNKNOWN_TOPIC_ID, ZERO
-from tests.analysis.talks import INVALID_REQUEST, UNKNOWN_SERVER_ERROR, codes, opened, stranger
+from tests.analysis.talks import INVALID_REQUEST, UNKNOWN_SERVER_ERROR, codes, led_elsewhere, opened, stranger
 from tests.conversation import Conversation, Member
 
 UNKNOWN = [("TOPIC_ID_UNKNOWN", "note")]
@@ -56,6 +56,12 @@ def test_a_request_that_is_not_certain_accuses_nobody() -> None:
     talk = Conversation()
     stranger(talk).share_fetch(0, [0], topic=ZERO).answered(UNKNOWN_SERVER_ERROR)
     assert [it for it in codes(talk) if it[1] == "violation"] == []
+
+
+def test_an_id_of_zeros_is_the_clients_fault_wherever_it_is_refused() -> None:
+    talk = Conversation()
+    talk.member("a").share_fetch(0, [0], topic=ZERO).answered(**led_elsewhere(error=UNKNOWN_TOPIC_ID, topic=ZERO))
+    assert [it for it in codes(talk) if it[0] == "TOPIC_ID_UNKNOWN"] == [("TOPIC_ID_UNKNOWN", "violation")]
 
 
 @pytest.mark.parametrize("error", [UNKNOWN_TOPIC_ID, UNKNOWN_SERVER_ERROR])

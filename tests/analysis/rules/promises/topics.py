@@ -48,3 +48,12 @@ def a_partition_is_fetched_that_there_is_not() -> Said:
     talk = Conversation()
     fetch = talk.member("a").share_fetch(0, [0]).answered(**led_elsewhere(error=UNKNOWN_TOPIC_OR_PARTITION))
     return talk, [note("TOPIC_ID_UNKNOWN", fetch, cause="unknown_partition")]
+
+
+@promise
+def a_topic_that_there_is_not_fails_its_partition_alone() -> Said:
+    """Kafka 4.4."""
+    talk = Conversation()
+    a = talk.member("a")
+    fetches = [a.share_fetch(epoch, [0][epoch:]).answered(**led_elsewhere(error=UNKNOWN_TOPIC_ID)) for epoch in (0, 1)]
+    return talk, [note("TOPIC_ID_UNKNOWN", fetch, cause="unknown_topic") for fetch in fetches]
