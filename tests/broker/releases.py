@@ -18,6 +18,7 @@ class Release:
     `null_member`, `empty_member`, `long_member` (37 characters), `odd_member` (no base64 of a uuid): top-level errors for such
     member ids; None: taken like any other id. `fails_on_unknown_topics`: with
     UNKNOWN_SERVER_ERROR fetches fail whose session has a topic that does not exist; later brokers say it at the partition.
+    `config_command`: the class of the tool for settings.
     """
 
     version: str
@@ -28,6 +29,7 @@ class Release:
     long_member: int
     odd_member: int | None
     fails_on_unknown_topics: bool = True
+    config_command: str = "kafka.admin.ConfigCommand"
 
     @property
     def line(self) -> str:
@@ -41,6 +43,10 @@ RELEASES: Final = {
         Release("4.1.2", 1, ("--feature", "share.version=1"), -1, -1, -1, -1),
         Release("4.2.1", 2, (), -1, INVALID_REQUEST, INVALID_REQUEST, None),
         Release("4.3.1", 2, (), INVALID_REQUEST, INVALID_REQUEST, INVALID_REQUEST, None),
-        Release("4.4.0", 2, (), INVALID_REQUEST, INVALID_REQUEST, INVALID_REQUEST, None, fails_on_unknown_topics=False),
+        Release(
+            *("4.4.0", 2, (), INVALID_REQUEST, INVALID_REQUEST, INVALID_REQUEST, None),
+            fails_on_unknown_topics=False,
+            config_command="org.apache.kafka.tools.ConfigCommand",
+        ),
     )
 }

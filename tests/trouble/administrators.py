@@ -18,7 +18,6 @@ _RECORDS: Final = Tool("org.apache.kafka.tools.DeleteRecordsCommand")
 _PLACES: Final = Tool("org.apache.kafka.tools.reassign.ReassignPartitionsCommand")
 _LEADERS: Final = Tool("org.apache.kafka.tools.LeaderElectionCommand", "--admin.config")
 _ACCESS: Final = Tool("org.apache.kafka.tools.AclCommand")
-_CONFIGS: Final = Tool("kafka.admin.ConfigCommand")
 
 #: How a topic keeps its records: all of them; for a moment; the last one of each key.
 _KEPT: Final[tuple[dict[str, object], ...]] = (
@@ -116,7 +115,8 @@ class Administrators:
         setting = self._random.choice([*settings])
         value = self._random.choice(settings[setting])
         whose = ("--entity-default",) if name is None else ("--entity-name", name)
-        await self._tool(_CONFIGS, "--alter", "--entity-type", kind, *whose, "--add-config", f"{setting}={value}")
+        tool = Tool(self._clients.release.config_command)
+        await self._tool(tool, "--alter", "--entity-type", kind, *whose, "--add-config", f"{setting}={value}")
 
     def _partition(self) -> dict[str, object]:
         topic = self._random.choice(TOPICS)

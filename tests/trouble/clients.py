@@ -12,6 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
+from tests.broker.releases import Release
+from tests.broker.server import jars
 from tests.trouble.security import ADMINISTRATOR, CLIENT, Security
 
 
@@ -48,10 +50,14 @@ _OWN: Final = Path(__file__).parent / "Consumer.java"
 
 
 class Clients:
-    """Two producers, one with transactions, consumers of two share groups and of others; everything they write goes into `folder`."""
+    """Two producers, one with transactions, consumers of two share groups and of others; everything they write goes into `folder`.
 
-    def __init__(self, java: Path, jars: Path, bootstrap: str, security: Security, folder: Path, random: Random) -> None:
-        self._java = (str(java), *_JVM, "-cp", f"{jars}/*")
+    `release`: that of the tools, which need not be the brokers'.
+    """
+
+    def __init__(self, java: Path, release: Release, bootstrap: str, security: Security, folder: Path, random: Random) -> None:
+        self.release: Final = release
+        self._java = (str(java), *_JVM, "-cp", f"{jars(release)}/*")
         self._bootstrap, self._security, self._folder, self._random = bootstrap, security, folder, random
         self._numbers = itertools.count()
         self._consumers: dict[str, subprocess.Popen[bytes]] = {}

@@ -29,12 +29,13 @@ _SETTINGS: Final = {
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 1,
 }
+#: How many sessions a broker holds; a group may have no more members than that.
+_ROOM: Final = "group.share.max.share.sessions"
 #: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a state is written.
-_CHOSEN: Final[dict[str, tuple[object, ...]]] = {
+_CHOSEN: Final[dict[str, tuple[int, ...]]] = {
     "group.share.delivery.count.limit": (2, 5, 10),
     "group.share.partition.max.record.locks": (100, 2000),
-    "group.share.max.share.sessions": (3, 2000, 2000),
-    "group.share.max.size": (3, 200, 200),
+    _ROOM: (3, 2000, 2000),
     "share.coordinator.snapshot.update.records.per.snapshot": (2, 500),
 }
 #: After how long without a request brokers close a connection.
@@ -59,7 +60,9 @@ class Cluster:
 def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]:
     """A cluster of that release, without topics. Raises NoBroker where that cannot be, or nothing can be captured."""
     ports, security = free_ports(2), any_security(random)
-    settings = {**_SETTINGS, **{name: random.choice(values) for name, values in _CHOSEN.items()}, **security.brokers}
+    chosen = {name: random.choice(values) for name, values in _CHOSEN.items()}
+    members = min(chosen[_ROOM], random.choice((3, 200, 200)))
+    settings = {**_SETTINGS, **chosen, "group.share.max.size": members, **security.brokers}
     with contextlib.ExitStack() as stack:
         brokers: list[Broker] = []
         for number, port in enumerate(ports, 1):
