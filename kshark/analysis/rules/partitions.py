@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, STATE, Argument, Place
@@ -65,18 +64,15 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
 
 
 def asked_for_anothers(now: Situation) -> Argument | None:
-    """A partition enters the session that the member's assignment has not.
+    """A partition enters a session that is open, and the member's assignment has it not.
 
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An assignment of
     nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
     """
     step, session, member = now.step, now.session, now.session.member
-    held = session.in_flight.partitions if step.kind is SUBSEQUENT else ()
-    told = member.told(step.packet)
+    held, told = session.in_flight.partitions, member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
-    if step.kind is INITIAL and _has_its_own(member, step.asked_for, step):
-        return None  # it may forget the others with its next fetch
     settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
@@ -87,26 +83,21 @@ def asked_for_anothers(now: Situation) -> Argument | None:
 
 
 def kept_anothers(now: Situation) -> Argument | None:
-    """A session is opened with partitions that are assigned and others, and does not forget these with its next fetch.
+    """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
-    Java clients open a session with what is assigned and all that they had before, to forget the rest with the next request.
+    Java clients open a session with all that they had before, to forget what is not theirs any more with the next request.
     """
     step, member, opening = now.step, now.session.member, now.session.opening
     if not step.is_fetch or opening is None or now.before_here is not opening or step.epoch != next_epoch(opening.epoch):
         return None
     told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
-    if told is None or not told.partitions or not _has_its_own(member, held, opening):
+    if told is None or not told.partitions:
         return None
     for partition in held:
         strange = member.is_assigned(partition, opening.packet) is False and member.is_assigned(partition, step.packet) is False
         if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
             return _anothers(now, opening, told, partition, step)
     return None
-
-
-def _has_its_own(member: Member, partitions: Iterable[Partition], step: Step) -> bool:
-    """Whether some of these were assigned to the member as of that request."""
-    return any(member.is_assigned(one, step.packet) for one in partitions)
 
 
 def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None) -> Argument:
@@ -199,7 +190,7 @@ ROWS: Final = (
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(asked_for_anothers, (INITIAL, SUBSEQUENT), (ACCEPTED,), ASSIGNED), Check(kept_anothers, *_ACCEPTED, OPENED)),
+        checks=(Check(asked_for_anothers, *_ACCEPTED, ASSIGNED), Check(kept_anothers, *_ACCEPTED, OPENED)),
     ),
     Rule(
         number=91,

@@ -253,6 +253,7 @@ def told_of_another(refused: int) -> tuple[Conversation, Asked]:
     joined = a.join()
     a.heartbeat(1).given(2, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]})
     a.share_fetch(0, [1]).answered()
+    a.share_fetch(1).answered()
     still_two(a)
     return talk, joined
 
@@ -313,6 +314,7 @@ def test_whoever_left_and_joined_again_may_be_given_the_same_epoch() -> None:
     gone = left(a)
     back = a.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [1]}]})
     a.share_fetch(0, [1]).answered()
+    a.share_fetch(1).answered()
     unchanged(a)
     assert unassigned(talk) == []
     assert unassigned(talk.without_packets([*gone.all_packets, *back.all_packets])) == [("unknown", 1)]
@@ -360,6 +362,7 @@ def joined_again(*, late: bool = False) -> tuple[Conversation, Asked, Asked]:
     gone = left(a)
     back = a.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": [{"topic_id": TOPIC, "partitions": [0]}]})
     (asked or a.share_fetch(0, [1])).answered()
+    a.share_fetch(1).answered()
     unchanged(a)
     return talk, gone, back
 
