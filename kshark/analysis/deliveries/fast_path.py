@@ -29,6 +29,7 @@ _UNDUE: Final = triggers.UNDUE.sign | triggers.AGAIN.sign
 _AGAIN: Final = triggers.AGAIN.sign
 _DISORDERED: Final = triggers.DISORDERED.sign
 _OUT_OF_REACH: Final = triggers.OUT_OF_REACH.sign
+_REACHED: Final = triggers.REACHED.sign
 #: How records became available that rules look at when they are handed out again.
 _TELLING: Final = frozenset({"stored", "lock_timeout"})
 _NONE: Final[Sequence[Piece]] = ()
@@ -81,6 +82,10 @@ def handed_out(
                 pieces = [partition.between(piece, step.time_ns, until_ns) for piece in pieces]
                 again = _again(number, pieces)
             signs |= again
+            for piece in pieces:
+                hold = piece.value[0].hold
+                if hold is not None and hold.lacks:
+                    signs |= _REACHED
         elif number != 1:
             signs |= _UNDUE
         lacks = lacking(spans, first, last)

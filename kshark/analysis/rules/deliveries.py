@@ -7,14 +7,14 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs, Proof
-from kshark.analysis.deliveries.lacking import OUTSIDE, are_compacted
+from kshark.analysis.deliveries.lacking import OUTSIDE, are_compacted, between, recorded
 from kshark.analysis.deliveries.record_situation import Acquiring
 from kshark.analysis.deliveries.records_in_flight import Handed, Hold, Piece
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, UNDUE
+from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
 from kshark.analysis.sessions.session_state import BothUnbroken, Unbroken
 from kshark.analysis.sessions.steps import Call, Step
 
@@ -69,8 +69,8 @@ def below_the_start(now: Acquiring) -> Argument | None:
 def outside_of_its_records(now: Acquiring) -> Argument | None:
     """Offsets before the first batch of the answer, or behind the last one; all of its batches were read.
 
-    Where compaction has taken the next records a leader counts their offsets all the same (Kafka: SharePartition.acquire). It may have
-    where others of the answer are missing, too, where it has counted up to what was asked for, or did so before, for another delivery.
+    Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire). Nothing is said where
+    that is likely: others of the answer are missing, too, it has counted up to what was asked for, or did so before, for another delivery.
     """
     most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
@@ -80,7 +80,21 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     for handed in now.handed:
         for lack in handed.lacks or ():
             if lack.kind == OUTSIDE and handed.number <= 1:
-                return say(now, Handed(lack.first, lack.last, handed.number, ()), "none of the batches in the answer holds them")
+                text = "none of the batches in the answer holds them, as where compaction has taken them"
+                return say(now, Handed(lack.first, lack.last, handed.number, ()), text, noted=True)
+    return None
+
+
+def had_records_all_the_time(now: Acquiring) -> Argument | None:
+    """Offsets whose records come now were handed out before, and no batch of that answer held them."""
+    for handed in now.handed:
+        for piece in handed.pieces if handed.lacks is not None else ():
+            hold = piece.value[0].hold
+            for lack in between(hold.lacks, piece.first, piece.last) if hold is not None and hold.lacks else ():
+                found = recorded(handed.lacks or (), lack.first, lack.last) if lack.kind == OUTSIDE else None
+                if hold is not None and found is not None:
+                    text = f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them ({hold.step.packets})"
+                    return say(now, Handed(*found, handed.number, ()), text, (hold.step,))
     return None
 
 
@@ -222,16 +236,23 @@ ROWS: Final = (
     Rule(
         number=81,
         code="ACQUIRED_OUTSIDE_RECORDS",
-        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and they are lost.",
+        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and where they are none, "
+        "they are lost.",
         must="The acquired ranges of an answer lie between the first offset of its records and the last.",
         advice="Release offsets of which the answer has no record outside of its batches, and do not pass over them as gaps: they come "
         "again, with their records. Report it to Kafka with these packets.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4",
-        right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4; ShareAcknowledge epoch 1, release 0-9 → 0; "
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
+        right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
+        "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         source="Kafka: ShareFetchUtils.processFetchResponse",
         blame=("broker",),
+        verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
-        checks=(Check(outside_of_its_records, trigger=OUT_OF_REACH, about=Acquiring),),
+        checks=(
+            Check(had_records_all_the_time, trigger=REACHED, about=Acquiring),
+            Check(outside_of_its_records, trigger=OUT_OF_REACH, about=Acquiring),
+        ),
     ),
     Rule(
         number=82,

@@ -92,6 +92,7 @@ GIVEN_UP: Final = Trigger("is handed records that show others to be given up", s
 RELOCKED: Final = Trigger("is handed records with locks that last otherwise than before", sign=64)
 STORED: Final = Trigger("acknowledgements were taken, and what their leader stores is seen", premise=premises.stored)
 LIMITED: Final = Trigger("takes so many records at most", premise=premises.takes_at_most, sign=128)
+REACHED: Final = Trigger("is handed records again that an answer before did not reach, or not all of them", sign=256)
 RENEWS: Final = Trigger("renews locks", premise=premises.renews)
 FIRST_WRITE: Final = Trigger("the first that a leader stores", premise=premises.stores_first)
 NOT_LATE_YET: Final = Trigger("not late, or for the first time", premise=premises.not_late_yet)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, REJECT, RELEASE, RENEW
-from tests.analysis.rules.promises.deliveries import goes_on
+from tests.analysis.rules.promises.deliveries import come_again, goes_on
 from tests.analysis.rules.promises.gaps import RECORDS, acknowledged, holding
 from tests.analysis.talks import batch_of, codes, handed
 from tests.conversation import Conversation, Member
 
 PASSED_OVER = ("GAP_ON_REAL_RECORD", "violation")
 TAKEN_FOR_A_RECORD = ("NON_GAP_ON_GAP", "violation")
-OUTSIDE = ("ACQUIRED_OUTSIDE_RECORDS", "violation")
+OUTSIDE = ("ACQUIRED_OUTSIDE_RECORDS", "note")
+WERE_THERE = ("ACQUIRED_OUTSIDE_RECORDS", "violation")
 
 
 def given(talk: Conversation, *ranges: tuple[int, int], records: bytes) -> Member:
@@ -172,6 +173,30 @@ def test_what_was_counted_for_another_delivery(number: int, said: list[tuple[str
     fetch = talk.member("a").share_fetch(0, [0])
     fetch.answered(responses=handed((0, 0, 9, number), records=batch_of(0, 4)), acquisition_lock_timeout_ms=30_000)
     assert codes(talk) == said
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (batch_of(0, 9), [OUTSIDE, WERE_THERE]),
+        (batch_of(0, 4) + batch_of(9, 9), [OUTSIDE, WERE_THERE]),
+        (batch_of(0, 4), [OUTSIDE]),  # compaction has taken them
+        (batch_of(0, 4) + batch_of(5, 9, control=True), [OUTSIDE]),
+        (batch_of(0, 4) + batch_of(5, 9)[:-1], [OUTSIDE]),
+        (b"", [OUTSIDE]),
+    ],
+)
+def test_whether_there_are_records_shows_when_they_come_again(records: bytes, said: list[tuple[str, str]]) -> None:
+    talk = Conversation()
+    come_again(talk.member("a"), records=records)
+    assert codes(talk) == said
+
+
+def test_no_missing_packet_shows_records_that_were_not_there() -> None:
+    talk = Conversation()
+    come_again(talk.member("a"), records=batch_of(0, 4))
+    for number, _ in talk.packets():
+        assert WERE_THERE not in codes(talk.without_packets([number])), number
 
 
 def test_who_passes_over_what_the_answer_does_not_reach_is_not_to_blame() -> None:
