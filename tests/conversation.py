@@ -145,7 +145,8 @@ class Connection:
 
     def api_versions(self, release: str | None, name: str = "apache-kafka-java", version: str = "4.3.1", error: int = 0) -> Asked:
         """The client introduces itself, the broker says what it speaks: that is how a release is known."""
-        keys = [{"api_key": 18, "min_version": 0, "max_version": 4}, {"api_key": 3, "min_version": 0, "max_version": 13}]
+        newest = 5 if release == "4.4" else 4
+        keys = [{"api_key": 18, "min_version": 0, "max_version": newest}, {"api_key": 3, "min_version": 0, "max_version": 13}]
         if release is not None:
             top = SHARE_FETCH_OF[release]
             keys += [{"api_key": key, "min_version": min(top, 1), "max_version": top} for key in (78, 79)]

@@ -14,6 +14,7 @@ from dissectors.enums import ErrorCode
 from kshark.analysis.reading import call_of
 from kshark.analysis.sessions.steps import Call, Partition
 from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.model import Message
 
@@ -83,6 +84,11 @@ class StateStep(Struct, eq=False):
     @property
     def connection(self) -> Connection:
         return self.call.connection
+
+    def coordinator_says(self, question: str) -> bool | None:
+        """What its coordinator's release does, by the name of a Behaviour's field; None where that is not known."""
+        broker = self.connection.broker
+        return None if broker is None else all_say(broker.releases, question)
 
     def is_same_leader(self, other: StateStep) -> bool:
         """Whether both are of one leadership, and came from one sender."""

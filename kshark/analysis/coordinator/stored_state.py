@@ -12,7 +12,6 @@ from kshark import limits
 from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.coordinator.stored_batches import StoredBatches
 from kshark.analysis.machines.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
-from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
 #: A leader epoch of requests that know none; it is compared with nothing.
@@ -137,17 +136,19 @@ class StoredState:
     def _add(self, step: StateStep) -> None:
         """A Write was accepted."""
         self.exists, self.write = True, step
-        broker = step.call.connection.broker
-        sets_epochs = None if broker is None else all_say(broker.releases, "write_sets_epochs")
+        sets_epochs = step.coordinator_says("write_sets_epochs")
         if sets_epochs is None and (step.state_epoch != self.state_epoch or step.leader_epoch != self.leader_epoch):
             self.state_epoch = self.leader_epoch = None
         elif sets_epochs:
             self.state_epoch, self.state_epoch_by = step.state_epoch, step
             self.leader_epoch, self.leader_epoch_by = step.leader_epoch, step
         self.complete_count = step.complete_count
-        self.batches.add(step.batches, step, step.start_offset)
-        if step.start_offset is not None and step.start_offset >= 0:
-            self.start_offset, self.start_offset_by = step.start_offset, step
+        start, known = step.start_offset, self.start_offset
+        if start is not None and known is not None and 0 <= start < known and step.coordinator_says("keeps_highest_start"):
+            start = known
+        elif start is not None and start >= 0:
+            self.start_offset, self.start_offset_by = start, step
+        self.batches.add(step.batches, step, start)
 
     def _remember(self, step: StateStep) -> None:
         flow = step.call.connection.flow.id

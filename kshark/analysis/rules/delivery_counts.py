@@ -18,7 +18,7 @@ from kshark.analysis.sessions.steps import FAILED_LATER, Step
 from kshark.analysis.surroundings.releases import Release
 
 #: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one (group.share.delivery.count.limit).
-_HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25}
+_HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25, Release.V4_4: 25}
 #: Behind these a leader knows of the records what was stored.
 _STARTED_ANEW: Final = {
     "leader_moved": "the partition's leader has moved",

@@ -14,7 +14,7 @@ from kshark.analysis.rules.refusals import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_UP
 from kshark.analysis.sessions.steps import Step
-from kshark.analysis.surroundings.releases import Release
+from kshark.analysis.surroundings.releases import all_say
 
 #: How a member was rid of records again.
 _HOW: Final = {
@@ -46,7 +46,7 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
 
 def delivered_together(now: Acquiring) -> Argument | None:
     """Records that were delivered for the last time in one answer, by a broker that delivers each alone then."""
-    if not now.given_up or now.session.releases != {Release.V4_2}:
+    if not now.given_up or not all_say(now.session.releases, "delivers_last_alone"):
         return None
     for piece in now.given_up:
         last, count = _last_delivery(piece), piece.value[0].count or 0

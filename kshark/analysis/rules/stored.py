@@ -9,14 +9,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument, Needs
 from kshark.analysis.coordinator.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.coordinator.stored_batches import Kept, rank_of
 from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import ARCHIVED, STORED
-from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)
@@ -36,7 +36,7 @@ def start_went_back(now: Storing) -> Argument | None:
         return None
     if not step.is_same_leader(before) or (before.given or before).state_epoch != step.state_epoch:
         return None
-    return Argument(step.story_after(before), (before.call, step.call), EXCHANGE)
+    return _lower(step, before, EXCHANGE)
 
 
 def start_is_below_the_stored_one(now: Storing) -> Argument | None:
@@ -44,7 +44,14 @@ def start_is_below_the_stored_one(now: Storing) -> Argument | None:
     step, by = now.step, now.stored.start_offset_by
     if by is None or by.call.end >= step.packet or not _writes_below(step, by.given or by):
         return None
-    return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
+    return _lower(step, by, ABSENCE)
+
+
+def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
+    """Where a coordinator keeps the higher start offset nothing comes of it."""
+    keeps = step.coordinator_says("keeps_highest_start")
+    text = f"{step.story_after(before)}{'; its coordinator keeps the higher one' if keeps else ''}"
+    return Argument(text, (before.call, step.call), needs, noted=bool(keeps), because="release_unknown" if keeps is None else None)
 
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
@@ -212,13 +219,14 @@ ROWS: Final = (
         code="START_OFFSET_REGRESSION",
         text="A start offset is stored or told that is lower than one before it, and no Initialize came between them.",
         must="A start offset never goes down, but by an Initialize.",
-        advice="Send the writes of a share partition one behind the other, each with the start offset of its time. Before 4.4 coordinators "
-        "store what comes last: records that were done with come again.",
+        advice="Send the writes of a share partition one behind the other, each with the start offset of its time. Before Kafka 4.4 "
+        "coordinators store what comes last, and records that were done with come again; since then they keep the highest (a note).",
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
         tickets=("KAFKA-19859", "apache/kafka#23074"),
         blame=("client", "broker"),
+        verdicts=NOTES_TOO,
         machine=PERSISTER,
         checks=(
             Check(start_went_back, apis=_WRITES),

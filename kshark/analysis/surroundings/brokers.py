@@ -12,7 +12,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.surroundings.holes import Hole, Holes
 from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, releases_offering
-from kshark.api_keys import SHARE_FETCH
+from kshark.api_keys import API_VERSIONS, SHARE_FETCH
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint
 from kshark.model import Message
@@ -96,7 +96,8 @@ class Broker:
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
-        releases = releases_offering(next((one.max_version for one in reversed(offered) if one.api_key == SHARE_FETCH), None))
+        highest = {one.api_key: one.max_version for one in offered}
+        releases = releases_offering(highest.get(SHARE_FETCH), highest.get(API_VERSIONS))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})
 

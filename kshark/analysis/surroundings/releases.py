@@ -1,7 +1,7 @@
 """Broker releases, as far as share groups behave differently; nothing here is guessed from anything but the broker's own answer.
 
 Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction of idle
-sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state).
+sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state), apache/kafka#23074 (start offsets).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from msgspec import Struct
 
 
 class Release(Enum):
-    """A line of releases; 4.2 stands for all later ones."""
+    """Lines of releases; the last stands for all later ones."""
 
     V4_0 = "4.0"
     V4_1 = "4.1"
-    V4_2 = "4.2 or later"
+    V4_2 = "4.2 or 4.3"
+    V4_4 = "4.4 or later"
 
 
 class Behaviour(Struct, frozen=True):
@@ -29,6 +30,8 @@ class Behaviour(Struct, frozen=True):
     `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a WriteShareGroupState sets
     the stored state and leader epoch to its own. `release_uncounts`: records that the end of a session releases were not delivered by it.
     `reads_uuids`: a member id has to be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later it is any text.
+    `delivers_last_alone`: a record that is delivered for the last time is alone in the answer. `keeps_highest_start`: a
+    WriteShareGroupState with a lower start offset leaves the stored one as it is.
     """
 
     dies_with_connection: bool
@@ -38,31 +41,38 @@ class Behaviour(Struct, frozen=True):
     write_sets_epochs: bool
     release_uncounts: bool
     reads_uuids: bool
+    delivers_last_alone: bool
+    keeps_highest_start: bool
 
 
 BEHAVIOUR: Final = {
-    Release.V4_0: Behaviour(False, False, 120_000_000_000, True, True, False, True),
-    Release.V4_1: Behaviour(True, True, None, False, True, True, True),
-    Release.V4_2: Behaviour(True, False, None, False, False, False, False),
+    Release.V4_0: Behaviour(False, False, 120_000_000_000, True, True, False, True, False, False),
+    Release.V4_1: Behaviour(True, True, None, False, True, True, True, False, False),
+    Release.V4_2: Behaviour(True, False, None, False, False, False, False, True, False),
+    Release.V4_4: Behaviour(True, False, None, False, False, False, False, True, True),
 }
 ANY_RELEASE: Final = frozenset(Release)
-#: The highest ShareFetch version a broker offers tells its release.
-_BY_SHARE_FETCH: Final = {0: Release.V4_0, 1: Release.V4_1}
+#: The highest ShareFetch version that a broker offers tells its release; of the newest one the highest ApiVersions does.
+_BY_SHARE_FETCH: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1})}
+_NEWEST: Final = frozenset({Release.V4_2, Release.V4_4})
+_API_VERSIONS_SINCE_4_4: Final = 5
+#: The releases that answer a share request of a version; the first version went when the second came.
+_ANSWERING: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1}) | _NEWEST}
 
 
 @lru_cache(maxsize=64)
-def releases_offering(share_fetch: int | None) -> frozenset[Release]:
-    """The releases whose ApiVersions answer offers ShareFetch up to this version; None (not offered) tells nothing."""
+def releases_offering(share_fetch: int | None, api_versions: int | None) -> frozenset[Release]:
+    """The releases whose ApiVersions answer offers both APIs up to these versions; None (not offered) tells nothing."""
     if share_fetch is None:
         return ANY_RELEASE
-    return frozenset({_BY_SHARE_FETCH.get(share_fetch, Release.V4_2)})
+    if share_fetch in _BY_SHARE_FETCH or api_versions is None:
+        return _BY_SHARE_FETCH.get(share_fetch, _NEWEST)
+    return frozenset({Release.V4_4 if api_versions >= _API_VERSIONS_SINCE_4_4 else Release.V4_2})
 
 
-@lru_cache(maxsize=64)
 def releases_answering(share_fetch: int) -> frozenset[Release]:
-    """The releases that answer a share request of this version; the first version went when the second came."""
-    answering = {0: {Release.V4_0}, 1: {Release.V4_1, Release.V4_2}}
-    return frozenset(answering.get(share_fetch, {Release.V4_2}))
+    """The releases that answer a share request of this version."""
+    return _ANSWERING.get(share_fetch, _NEWEST)
 
 
 @lru_cache(maxsize=64)

@@ -105,6 +105,30 @@ def test_a_hole_between_two_start_offsets() -> None:
     assert findings(talk.without_packets(lost.all_packets)) == [unknown("START_OFFSET_REGRESSION", wrong, "gap")]
 
 
+@pytest.mark.parametrize(("release", "verdict"), [("4.2", "violation"), ("4.3", "violation"), ("4.4", "note"), (None, "unknown")])
+def test_since_4_4_coordinators_keep_the_higher_start_offset(release: str | None, verdict: str) -> None:
+    talk = Conversation(release=release)
+    a = leader(talk)
+    a.write(100, TEN).accepted()
+    a.write(90, TEN).accepted()
+    told = [it for it in findings(talk) if it.code == "START_OFFSET_REGRESSION"]
+    assert [(it.verdict, it.unknown_because) for it in told] == [(verdict, None if release else "release_unknown")]
+    for number, _ in talk.packets():
+        accused = [it for it in findings(talk.without_packets([number])) if it.verdict == "violation"]
+        assert verdict == "violation" or not accused, number
+
+
+def test_what_a_coordinator_has_kept_it_tells() -> None:
+    """What is below the start offset that it kept is gone."""
+    talk = Conversation(release="4.4")
+    a = leader(talk)
+    a.write(100, (100, 119, ACCEPTED, 1)).accepted()
+    a.write(110, (110, 119, ACCEPTED, 1)).accepted()
+    a.write(105, (105, 109, ARCHIVED, 1)).accepted()
+    a.read().given(110, (110, 119, ACCEPTED, 1))
+    assert stored(talk) == [("START_OFFSET_REGRESSION", "note")]
+
+
 def test_an_administrator_sets_the_start_offset_back() -> None:
     talk = Conversation()
     a = leader(talk)

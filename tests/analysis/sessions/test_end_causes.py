@@ -16,7 +16,7 @@ from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import broker_closes, caused, opened
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
 
-V4_0, V4_1, V4_2 = Release
+V4_0, V4_1, V4_2, _ = Release
 
 
 class Met:

@@ -39,7 +39,7 @@ def test_whether_it_is_open() -> None:
 
 def test_its_release_is_told_by_its_broker_and_by_what_it_answered() -> None:
     state = after(step(1, version=1))
-    assert state.releases == {Release.V4_1, Release.V4_2}
+    assert state.releases == {Release.V4_1, Release.V4_2, Release.V4_4}
     state.broker.releases = frozenset({Release.V4_1})
     assert state.releases == {Release.V4_1}
     state.broker.releases = frozenset({Release.V4_0})

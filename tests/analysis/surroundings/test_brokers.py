@@ -181,16 +181,16 @@ def test_a_broker_says_what_it_offers() -> None:
     assert one.releases == {Release.V4_1}
     one.offers(offered((1, 17)))
     assert one.releases == {Release.V4_1}
-    one.offers(offered((78, 2)))
+    one.offers(offered((78, 2), (18, 4)))
     assert one.releases == {Release.V4_2}
 
 
 def test_a_broker_that_says_something_else_at_another_address_is_of_any_release() -> None:
     one = broker()
     one.offers(offered((78, 1)))
-    one.offers(offered((78, 2), at="b"))
+    one.offers(offered((78, 2), (18, 4), at="b"))
     assert one.releases == ANY_RELEASE
-    one.offers(offered((78, 2)))
+    one.offers(offered((78, 2), (18, 4)))
     assert one.releases == {Release.V4_2}
 
 

@@ -6,13 +6,24 @@ import pytest
 
 from kshark.analysis.surroundings.releases import ANY_RELEASE, BEHAVIOUR, Release, all_say, releases_answering, releases_offering
 
+NEWEST = {"4.2 or 4.3", "4.4 or later"}
+
 
 @pytest.mark.parametrize(
-    ("offered", "releases"),
-    [(0, {Release.V4_0}), (1, {Release.V4_1}), (2, {Release.V4_2}), (7, {Release.V4_2}), (None, set(Release))],
+    ("share_fetch", "api_versions", "releases"),
+    [
+        (0, 4, {Release.V4_0}),
+        (1, 4, {Release.V4_1}),
+        (2, 4, {Release.V4_2}),
+        (2, 5, {Release.V4_4}),
+        (7, 9, {Release.V4_4}),
+        (2, None, {Release.V4_2, Release.V4_4}),
+        (1, None, {Release.V4_1}),
+        (None, 4, set(Release)),
+    ],
 )
-def test_a_release_is_told_by_what_it_offers(offered: int | None, releases: set[Release]) -> None:
-    assert releases_offering(offered) == releases
+def test_a_release_is_told_by_what_it_offers(share_fetch: int | None, api_versions: int | None, releases: set[Release]) -> None:
+    assert releases_offering(share_fetch, api_versions) == releases
 
 
 def test_only_what_all_possible_releases_agree_on_is_said() -> None:
@@ -22,9 +33,7 @@ def test_only_what_all_possible_releases_agree_on_is_said() -> None:
     assert set(BEHAVIOUR) == set(Release)
 
 
-@pytest.mark.parametrize(
-    ("version", "releases"), [(0, {"4.0"}), (1, {"4.1", "4.2 or later"}), (2, {"4.2 or later"}), (9, {"4.2 or later"})]
-)
+@pytest.mark.parametrize(("version", "releases"), [(0, {"4.0"}), (1, {"4.1", *NEWEST}), (2, NEWEST), (9, NEWEST)])
 def test_a_release_is_told_by_what_it_answers(version: int, releases: set[str]) -> None:
     assert {release.value for release in releases_answering(version)} == releases
 
@@ -35,5 +44,6 @@ def test_what_releases_do() -> None:
         release.value: (one.dies_with_connection, one.dies_with_older_connection, one.full_is_not_found)
         for release, one in BEHAVIOUR.items()
     }
-    assert told == {"4.0": (False, False, True), "4.1": (True, True, False), "4.2 or later": (True, False, False)}
-    assert [one.idle_ns for one in BEHAVIOUR.values()] == [120 * 10**9, None, None]
+    assert told == {"4.0": (False, False, True), "4.1": (True, True, False), **dict.fromkeys(NEWEST, (True, False, False))}
+    assert [one.idle_ns for one in BEHAVIOUR.values()] == [120 * 10**9, None, None, None]
+    assert [release.value for release, one in BEHAVIOUR.items() if one.keeps_highest_start] == ["4.4 or later"]

@@ -6,7 +6,7 @@ from tests.analysis.coordinators import ACCEPTED, Sender, leader
 from tests.analysis.rules.promises.persister import likely
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import INVALID_REQUEST
-from tests.conversation import Conversation, unknown, violation
+from tests.conversation import Conversation, note, unknown, violation
 
 TEN = (100, 109, ACCEPTED, 1)
 NEXT_TEN = (110, 119, ACCEPTED, 1)
@@ -27,6 +27,15 @@ def another_leader_goes_back_behind_the_start_offset() -> Said:
     leader(talk).write(100, TEN).accepted()
     wrong = Sender(talk.connection()).write(90, TEN).accepted()
     return talk, [unknown("START_OFFSET_REGRESSION", wrong, because="hidden_traffic")]
+
+
+@promise
+def a_coordinator_keeps_the_higher_start_offset() -> Said:
+    """Kafka 4.4."""
+    talk = Conversation(release="4.4")
+    a = leader(talk)
+    a.write(100, TEN).accepted()
+    return talk, [note("START_OFFSET_REGRESSION", a.write(90, TEN).accepted())]
 
 
 @promise
