@@ -49,9 +49,11 @@ def start_is_below_the_stored_one(now: Storing) -> Argument | None:
 
 def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
     """Where a coordinator keeps the higher start offset nothing comes of it."""
+    text, calls = step.story_after(before), (before.call, step.call)
     keeps = step.coordinator_says("keeps_highest_start")
-    text = f"{step.story_after(before)}{'; its coordinator keeps the higher one' if keeps else ''}"
-    return Argument(text, (before.call, step.call), needs, noted=bool(keeps), because="release_unknown" if keeps is None else None)
+    if keeps:
+        return Argument(f"{text}; its coordinator keeps the higher one", calls, EXCHANGE, noted=True)
+    return Argument(text, calls, needs, because="release_unknown" if keeps is None else None)
 
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
