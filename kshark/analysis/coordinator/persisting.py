@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kshark.analysis.coordinator.state_steps import StateStep
@@ -66,6 +66,10 @@ class Persistence:
 
     def rest(self) -> None:
         self._writes.clear()
+
+    def since(self, step: Step) -> Iterator[Stored]:
+        """What was written behind the request, while acknowledgements waited for their answer."""
+        return (one for write, stored in self._writes if write.packet >= step.packet for one in stored)
 
     def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
         """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say of that."""

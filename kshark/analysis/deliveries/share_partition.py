@@ -33,10 +33,10 @@ from kshark.analysis.deliveries.records_in_flight import (
     held_before,
     is_done,
 )
-from kshark.analysis.deliveries.stored_records import UNEXPLAINED, settled
+from kshark.analysis.deliveries.stored_records import UNEXPLAINED, keep_stored, settled
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
-from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, EVENT, LEAST_LIMIT, RELEASE, RENEW, TERMINAL
+from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, EVENT, LEAST_LIMIT, REJECT, RELEASE, RENEW, TERMINAL
 from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
@@ -46,6 +46,7 @@ _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
 #: Acknowledgements behind which records are done with.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
+_GIVES_BACK: Final = frozenset({RELEASE, REJECT})
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
 _first: Final = itemgetter(0)
@@ -209,6 +210,8 @@ class SharePartition:
                 taken.append(run)
         if not taken:
             return
+        if certain and not _GIVES_BACK.isdisjoint(run.type for run in taken):
+            keep_stored(self.records, step, self.persistence.since(step))
         self._advance()
         if (count := len(self.records)) > self.room:
             self._forget(count)
@@ -311,18 +314,19 @@ class SharePartition:
         asked = [*chain(*self.open)]
         # one that begins as what is asked does is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
-        for one, is_asked in zip(stored, news, strict=False):
-            if not is_asked:
-                self._settle(packet, sent_ns, time_ns, one)
+        told = [it for one, is_asked in zip(stored, news, strict=False) if not is_asked for it in self._settle(sent_ns, time_ns, one)]
         if news or self.start != before:
             self._advance()
+        for event, step, first, last in told:
+            self._say(packet, time_ns, event, step, first, last)
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """An administrator moved the start offset of a group without members."""
         self.begin(start, (), time_ns)
         self._say(packet, time_ns, "offset_reset", None, start, start - 1)
 
-    def _settle(self, packet: int, sent_ns: int, time_ns: int, stored: Stored) -> None:
+    def _settle(self, sent_ns: int, time_ns: int, stored: Stored) -> Iterator[tuple[str, Step | None, int, int]]:
+        """Gives what it shows to have happened: the word for it, whose request it was, the records."""
         known_of, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
             known_of += piece.last - piece.first + 1
@@ -332,7 +336,7 @@ class SharePartition:
             if event is not None:
                 if now[0] not in piece.value:
                     self.worn.give_back(piece.first, piece.last, now)
-                self._say(packet, time_ns, event, step, piece.first, piece.last)
+                yield event, step, piece.first, piece.last
         if known_of > stored.last - stored.first or is_late:
             return  # nothing is new, or it was handed out before all began anew: who leads now may not know
         for first, last in self.records.gaps(stored.first, stored.last):

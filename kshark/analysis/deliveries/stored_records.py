@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import TIMER_NS, May, Record, Stored, is_done
-from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE
+from kshark.analysis.machines.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
 from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.releases import Release, all_say
 
 #: The word for records that are stored in a state which the capture does not explain.
 UNEXPLAINED: Final = "stored"
+#: The word for records that have left for a dead-letter queue (KIP-1191).
+_ARCHIVED: Final = "archived"
 
 
 def settled(
@@ -31,6 +35,8 @@ def settled(
     if is_old and all_say(releases, "release_uncounts") is False:
         return may, None, None  # no session that ended has taken its delivery back: an earlier one was stored late
     held = may[0]
+    if held.stage is ARCHIVING and len(may) == 1 and stored.stage is ARCHIVED and held.count in (None, stored.deliveries):
+        return (Record(ARCHIVED, stored.deliveries, held.hold, held.by, held.how),), _ARCHIVED, None
     how = UNEXPLAINED  # somebody else acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
         how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
@@ -38,6 +44,19 @@ def settled(
     if is_late or is_old or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
         return (*may, now), None, None  # what is stored may be older than what is known
     return (now,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
+
+
+def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]) -> None:
+    """Records that a request has just given back or was done with are in what their leader had stored before it answered.
+
+    One that was released for the last time, or rejected, may be on its way to a dead-letter queue.
+    """
+    for one in stored:
+        for first, last, may in records.over(one.first, one.last) if one.stage is not ACKNOWLEDGED else ():
+            held = may[0]
+            is_known = len(may) == 1 and held.stage in (one.stage, ACQUIRED, ACKNOWLEDGED)
+            if not is_known and all(record.by is step and record.count in (None, one.deliveries) for record in may):
+                records.put(first, last, (Record(one.stage, one.deliveries, held.hold, step, held.how),))
 
 
 def _is_later(record: Record, stored: Stored) -> bool:
