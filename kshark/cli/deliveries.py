@@ -18,10 +18,11 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
-from kshark.output.deliveries import delivery_lines, holder_lines, moment_line, of, produced_lines, state_lines
+from kshark.output.deliveries import dead_letter_lines, delivery_lines, holder_lines, moment_line, of, produced_lines, state_lines
 from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
+from kshark.report.dead_letters import DeadLetter, dead_letters_of
 from kshark.report.produced import Produced, produced_by
 
 EXAMPLES = (
@@ -49,7 +50,8 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     if args.at is not None:
         _moment(args.at, 0)
-    options = Options(records=args.offset is not None, payload=False, bodies=APIS | NAMING_APIS | _produced(args))
+    of_one = args.offset is not None  # dead letters say in their headers which record they are
+    options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
     for source in sources(args, options):
         if args.each and args.format == "text":
             sink.text(f"== {source.title}\n")
@@ -81,16 +83,19 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     found = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
     if args.offset is not None:
         found = [delivery for delivery in found if delivery.has(args.offset)]
-        born = [one for one in reading.produced if reading.takes(one.topic, one.topic_id, one.partition)]
+        born = reading.born()
         if args.format == "text" and not args.quiet:
             sink.lines(produced_lines(born, args.offset, sink.width))
         elif not args.quiet:
             sink.json(born)
     _print(sink, args, found, lambda: delivery_lines(found, sink.width, offset=args.offset))
+    if args.offset is not None:
+        letters = reading.dead_letters()
+        _print(sink, args, letters, lambda: dead_letter_lines(letters))
     reading.tell_others()
 
 
-def _print(sink: Sink, args: Namespace, found: Sequence[Listed], lines: Callable[[], Iterable[Line]]) -> None:
+def _print(sink: Sink, args: Namespace, found: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]) -> None:
     if args.quiet:
         return
     if args.format == "json":
@@ -108,7 +113,8 @@ class _Reading:
         self.now_ns = 0
         #: The capture ended before that moment, or none was asked for.
         self.over = False
-        self.produced: list[Produced] = []
+        self._produced: list[Produced] = []
+        self._dead_letters: list[DeadLetter] = []
         self._names = TopicNames(registry(args))
         self._source = source
         self._args = args
@@ -148,7 +154,26 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
-            self.produced += produced_by(event, self._args.offset)
+            self._produced += produced_by(event, self._args.offset)
+            self._dead_letters += dead_letters_of(event, self._args.offset)
+
+    def born(self) -> list[Produced]:
+        """The batches with the offset that was asked for."""
+        for one in self._produced:
+            one.topic = one.topic or self._names.known.get(one.topic_id or "")
+        return [one for one in self._produced if self.takes(one.topic, one.topic_id, one.partition)]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """What became of it in queues; its topic is known by its name alone."""
+        for one in self._dead_letters:
+            one.queue = one.queue or self._names.known.get(one.queue_id or "")
+        ids = {name: topic_id for topic_id, name in self._names.known.items()}
+        group = self._args.group
+        return [
+            one
+            for one in self._dead_letters
+            if group in (None, one.group_id) and self.takes(one.topic, ids.get(one.topic or ""), one.partition)
+        ]
 
     def takes(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
         args = self._args

@@ -11,6 +11,7 @@ from kshark.output.text_table import Cell, Column, cropped, table
 from kshark.output.units import clock, counted, duration, number, safe
 
 if TYPE_CHECKING:
+    from kshark.report.dead_letters import DeadLetter
     from kshark.report.produced import Produced
 
 #: Group, topic id and partition.
@@ -121,6 +122,19 @@ def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> 
             (f"offset {offset} of {where} produced by ", PLAIN),
             (f"{safe(one.client_id or one.client)}", VALUE),
             (f" at {clock(one.time_ns, 3)} {batch}{producer} (packet {one.packet})", PLAIN),
+        ]
+
+
+def dead_letter_lines(letters: Sequence[DeadLetter]) -> Iterator[Line]:
+    """Where a record lies that its group gave up."""
+    for one in letters:
+        queue = f"{safe(one.queue or one.queue_id or '?')}[{one.queue_partition}]"
+        group = f" by group {safe(one.group_id)}" if one.group_id else ""
+        reason = f": {safe(one.reason)}" if one.reason else ""
+        yield [
+            (f"offset {one.offset} of {safe(one.topic or '?')}[{one.partition}] given up{group}, put into ", PLAIN),
+            (f"{queue} at offset {one.queue_offset}", VALUE),
+            (f" at {clock(one.time_ns, 3)} (packet {one.packet}){reason}", PLAIN),
         ]
 
 

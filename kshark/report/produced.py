@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UnsetType
@@ -33,8 +33,18 @@ class Produced(msgspec.Struct, gc=False):
     base_sequence: int
 
 
-def produced_by(exchange: Exchange, offset: int) -> Iterator[Produced]:
-    """The batches with that offset, of whatever partition."""
+class Appended(NamedTuple):
+    """A batch that a broker has appended; `base_offset` is what it gave its first record."""
+
+    topic_id: str | None
+    topic: str | None
+    partition: int
+    base_offset: int
+    batch: Batch
+
+
+def appended_by(exchange: Exchange) -> Iterator[Appended]:
+    """The batches of a Produce exchange that the broker took; without those of old magic, whose offsets are the client's."""
     request, response = exchange.request, exchange.response
     if request is None or response is None or request.body is None or response.body is None:
         return
@@ -51,15 +61,20 @@ def produced_by(exchange: Exchange, offset: int) -> Iterator[Produced]:
             if base is None or not isinstance(records, RecordsField):
                 continue
             for batch in () if isinstance(records.batches, UnsetType) else records.batches:
-                if not isinstance(batch, Batch):
-                    continue  # of old magic: its offsets are the client's
-                last = base + batch.last_offset_delta
-                if base <= offset <= last:
-                    name, topic_id = _text(topic, "name"), _text(topic, "topic_id")
-                    client_id = request.client_id if isinstance(request.client_id, str) else None
-                    told = (topic_id, name, one.index, response.packet, response.time_ns, client_id, request.client)
-                    yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
-                base = last + 1
+                if isinstance(batch, Batch):
+                    yield Appended(_text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch)
+                    base += batch.last_offset_delta + 1
+
+
+def produced_by(exchange: Exchange, offset: int) -> Iterator[Produced]:
+    """The batches with that offset, of whatever partition."""
+    request, response = exchange.request, exchange.response
+    for topic_id, topic, partition, base, batch in appended_by(exchange):
+        last = base + batch.last_offset_delta
+        if base <= offset <= last and request is not None and response is not None:
+            client_id = request.client_id if isinstance(request.client_id, str) else None
+            told = (topic_id, topic, partition, response.packet, response.time_ns, client_id, request.client)
+            yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
 
 
 def _topic(topic: Any) -> str | None:
