@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.reading import SESSION_APIS, doubt_of
 from kshark.analysis.rules import BOOK
+from kshark.analysis.surroundings.releases import TELLING
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
 from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
@@ -265,7 +266,7 @@ def _brokers(body: Any) -> dict[str, Any]:
 def _offered(body: Any) -> dict[str, Any]:
     offered = getattr(body, "api_keys", UNSET)
     if isinstance(offered, list):
-        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key == SHARE_FETCH]
+        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key in TELLING]
     return _only(body, "error_code") | ({} if offered is UNSET else {"api_keys": offered})
 
 

@@ -20,7 +20,7 @@ from kshark.model import Ends, Event, Exchange, Finding, Flow, Late, Opened, Pac
 from kshark.parallel import segments, sorting
 from kshark.pipeline import Engine, Options
 from kshark.tables import Rows
-from tests.analysis.coordinators import Sender
+from tests.analysis.coordinators import Sender, leader
 from tests.analysis.talks import handed, sent
 from tests.conversation import SHARE_SESSION_NOT_FOUND, TOPIC, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
@@ -163,6 +163,20 @@ def test_a_write_of_states_that_nobody_can_read_may_have_been_any_groups() -> No
     whole = as_one([wire(talk)], OPTIONS[1])
     unreadable = "WriteShareGroupState with correlation id 9 in packet 12 was open when the client closed the connection (packet 13)"
     assert [finding.argument for finding in whole.findings if finding.code == "REQUEST_UNANSWERED"] == [unreadable]
+    for seed in range(3):
+        assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
+
+
+@pytest.mark.parametrize(("release", "verdict"), [("4.3", "violation"), ("4.4", "note")])
+def test_which_release_a_coordinator_is_of_is_known_to_all(release: str, verdict: str) -> None:
+    """By all that its answer to ApiVersions tells."""
+    talk = Conversation(release=release)
+    leaders = [leader(talk, group=group) for group in "abcdefgh"]
+    for start in (100, 90):
+        for one in leaders:
+            one.write(start).accepted()
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert [(finding.code, finding.verdict) for finding in whole.findings] == [("START_OFFSET_REGRESSION", verdict)] * len(leaders)
     for seed in range(3):
         assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
 

@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.surroundings.holes import Hole, Holes
-from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, releases_offering
-from kshark.api_keys import API_VERSIONS, SHARE_FETCH
+from kshark.analysis.surroundings.releases import ANY_RELEASE, TELLING, Release, releases_offering
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint
 from kshark.model import Message
@@ -97,7 +96,7 @@ class Broker:
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
         highest = {one.api_key: one.max_version for one in offered}
-        releases = releases_offering(highest.get(SHARE_FETCH), highest.get(API_VERSIONS))
+        releases = releases_offering(*map(highest.get, TELLING))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})
 

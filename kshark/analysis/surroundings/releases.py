@@ -12,6 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from kshark.api_keys import API_VERSIONS, SHARE_FETCH
+
 
 class Release(Enum):
     """Lines of releases; the last stands for all later ones."""
@@ -52,7 +54,8 @@ BEHAVIOUR: Final = {
     Release.V4_4: Behaviour(True, False, None, False, False, False, False, True, True),
 }
 ANY_RELEASE: Final = frozenset(Release)
-#: The highest ShareFetch version that a broker offers tells its release; of the newest one the highest ApiVersions does.
+#: APIs whose highest version that a broker offers tells its release: the first one, and of the newest releases the second.
+TELLING: Final = (SHARE_FETCH, API_VERSIONS)
 _BY_SHARE_FETCH: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1})}
 _NEWEST: Final = frozenset({Release.V4_2, Release.V4_4})
 _API_VERSIONS_SINCE_4_4: Final = 5
