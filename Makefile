@@ -14,7 +14,7 @@ help:
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
 	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
-	@echo "make test-broker 10,000 requests of share clients to each of three brokers: half an hour, needs Java and Maven"
+	@echo "make test-broker 10,000 requests of share clients to each of four brokers: forty minutes, needs Java and Maven"
 	@echo "make test-clients  Java clients whose network, processes and brokers fail, for some minutes: nobody is accused; needs Java, Maven, root"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, once: a minute"

@@ -1,6 +1,6 @@
 """The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is possible afterwards.
 
-Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in 4.0 to 4.3, except
+Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in 4.0 to 4.4, except
 that before 4.2 a member that the group still has may not join again (KAFKA-19233).
 """
 

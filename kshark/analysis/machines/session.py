@@ -1,6 +1,6 @@
 """The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each answer.
 
-Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in 4.0 to 4.3,
+Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in 4.0 to 4.4,
 except where kshark.analysis.surroundings.releases says otherwise.
 """
 
