@@ -44,13 +44,14 @@ _UNSTORED: Final = 16
 class Persistence:
     """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements.
 
+    `writes` are those that came while acknowledgements wait for their answer.
     `rest` says that no acknowledgements wait for an answer: of what was written before, none that come later will be about.
     """
 
-    __slots__ = ("_orderly", "_unstored", "_writes")
+    __slots__ = ("_orderly", "_unstored", "writes")
 
     def __init__(self) -> None:
-        self._writes: deque[tuple[StateStep, Sequence[Stored]]] = deque(maxlen=_WRITES)
+        self.writes: deque[tuple[StateStep, Sequence[Stored]]] = deque(maxlen=_WRITES)
         self._unstored: deque[Persisting] = deque(maxlen=_UNSTORED)
         #: How many acknowledgements, one behind the other, were wholly stored before they were answered.
         self._orderly = 0
@@ -58,23 +59,23 @@ class Persistence:
     def write(self, write: StateStep, stored: Sequence[Stored], *, is_awaited: bool) -> None:
         """A Write was accepted; `is_awaited`: acknowledgements have no answer yet."""
         if is_awaited:
-            self._writes.append((write, stored))
+            self.writes.append((write, stored))
         if self._unstored:
             for one in self._unstored:
                 one.meets(write, stored)
             self._unstored = deque((one for one in self._unstored if len(one.left) > 0), _UNSTORED)
 
     def rest(self) -> None:
-        self._writes.clear()
+        self.writes.clear()
 
     def since(self, step: Step) -> Iterator[Stored]:
         """What was written behind the request, while acknowledgements waited for their answer."""
-        return (one for write, stored in self._writes if write.packet >= step.packet for one in stored)
+        return (one for write, stored in self.writes if write.packet >= step.packet for one in stored)
 
     def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
         """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say of that."""
         found = False
-        for write, stored in self._writes:
+        for write, stored in self.writes:
             if write.packet < step.packet:
                 continue
             if write.call.end_ns - write.call.time_ns >= HALF * SLOW_NS:
@@ -85,9 +86,9 @@ class Persistence:
 
     def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, taken: bool) -> Persisting:
         """Acknowledgements were answered: what was stored of them by then, which is all where they were `taken`."""
-        some_forgotten = len(self._writes) == _WRITES and self._writes[0][0].packet > step.packet
+        some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
         found = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
-        for write, stored in self._writes:
+        for write, stored in self.writes:
             found.meets(write, stored)
         if taken and found.changes:
             if len(found.left) > 0 and found.is_due:
