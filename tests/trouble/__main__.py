@@ -37,7 +37,7 @@ JAVA: Final = "apache-kafka-java"
 KNOWN: Final = {
     "PHANTOM_SESSION_PARTITION": "KAFKA-20736",
     "GROUP_TYPE_CONFLICT": "consumers are told a share group's id",
-    "REOPEN_HOT_LOOP": "a broker that has no room for sessions is asked again at once, where the client is not to wait (4.3)",
+    "REOPEN_HOT_LOOP": "a broker that has no room for a session is asked at once again, for no records (4.2 to 4.4)",
 }
 
 
