@@ -27,7 +27,6 @@ UNTOLD: Final[dict[str, dict[int, str]]] = {
         36: "the third delivery is not the last",
         38: _NOT_LAST,
         39: _FEW,
-        40: _NOT_LAST,
         41: _FEW,
         43: _FEW,
         45: _FEW,
