@@ -238,9 +238,9 @@ ROWS: Final = (
         code="ACQUIRED_OUTSIDE_RECORDS",
         text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and where they are none, "
         "they are lost.",
-        must="The acquired ranges of an answer lie between the first offset of its records and the last.",
-        advice="Release offsets of which the answer has no record outside of its batches, and do not pass over them as gaps: they come "
-        "again, with their records. Report it to Kafka with these packets.",
+        must="The acquired ranges of an answer lie between the first offset of its records and the last, but for what compaction took.",
+        advice="On a compacted topic such offsets are gaps, and nothing is lost. Where they come again with records, report it to Kafka "
+        "with these packets; until it is mended release what lies outside of the batches, and do not pass over it as gaps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "

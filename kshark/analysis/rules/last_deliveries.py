@@ -77,8 +77,9 @@ ROWS: Final = (
         number=79,
         code="POISON_RECORD",
         text="Records were delivered as often as a group may try, nobody was done with them, and they are not delivered any more.",
-        advice="Find out why consumers give these records back or let their locks run out: they are lost to the group. Reject what cannot "
-        "be processed, and raise share.delivery.count.limit only where trying again helps.",
+        advice="Find out why consumers give these records back or let their locks run out: they are lost to the group, or lie in its "
+        "dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject what cannot be processed, and raise "
+        "share.delivery.count.limit only where trying again helps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms later; "
         "ShareFetch epoch 2 → 0, offsets 1-9",
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; "
