@@ -29,6 +29,7 @@ REASONS: Final = {
     "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 does not tell)",
     "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before holds no longer",
     "broker_restart": "the broker was started again, and what it knew of the records before is not known",
+    "compaction": "compaction may have taken the records, and no message shows whether it did",
     "end_not_seen": "whether the other connection was still open is not known",
 }
 

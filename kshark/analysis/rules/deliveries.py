@@ -80,8 +80,8 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     for handed in now.handed:
         for lack in handed.lacks or ():
             if lack.kind == OUTSIDE and handed.number <= 1:
-                text = "none of the batches in the answer holds them, as where compaction has taken them"
-                return say(now, Handed(lack.first, lack.last, handed.number, ()), text, noted=True)
+                text = "none of the batches in the answer holds them"
+                return say(now, Handed(lack.first, lack.last, handed.number, ()), text, because="compaction")
     return None
 
 
@@ -247,7 +247,6 @@ ROWS: Final = (
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         source="Kafka: ShareFetchUtils.processFetchResponse",
         blame=("broker",),
-        verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
         checks=(
             Check(had_records_all_the_time, trigger=REACHED, about=Acquiring),

@@ -12,7 +12,7 @@ from tests.conversation import Conversation, Member
 
 PASSED_OVER = ("GAP_ON_REAL_RECORD", "violation")
 TAKEN_FOR_A_RECORD = ("NON_GAP_ON_GAP", "violation")
-OUTSIDE = ("ACQUIRED_OUTSIDE_RECORDS", "note")
+OUTSIDE = ("ACQUIRED_OUTSIDE_RECORDS", "unknown")
 WERE_THERE = ("ACQUIRED_OUTSIDE_RECORDS", "violation")
 
 
