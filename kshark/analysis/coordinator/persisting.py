@@ -44,8 +44,8 @@ _UNSTORED: Final = 16
 class Persistence:
     """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements.
 
-    `writes` are those that came while acknowledgements wait for their answer.
-    `rest` says that no acknowledgements wait for an answer: of what was written before, none that come later will be about.
+    `writes` came while acknowledgements wait for their answer; `rest` says that none does: of what was written before, none that come
+    later will be about.
     """
 
     __slots__ = ("_orderly", "_unstored", "writes")

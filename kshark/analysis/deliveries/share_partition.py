@@ -46,6 +46,7 @@ _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
 #: Acknowledgements behind which records are done with.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
+#: Those of which what is stored tells more: whether it was the last delivery, and whether there is a queue for dead letters.
 _GIVES_BACK: Final = frozenset({RELEASE, REJECT})
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
