@@ -143,12 +143,11 @@ class StoredState:
             self.state_epoch, self.state_epoch_by = step.state_epoch, step
             self.leader_epoch, self.leader_epoch_by = step.leader_epoch, step
         self.complete_count = step.complete_count
+        self.batches.add(step.batches, step, step.start_offset)
         start, known = step.start_offset, self.start_offset
-        if start is not None and known is not None and 0 <= start < known and step.coordinator_says("keeps_highest_start"):
-            start = known
-        elif start is not None and start >= 0:
-            self.start_offset, self.start_offset_by = start, step
-        self.batches.add(step.batches, step, start)
+        if start is None or start < 0 or (known is not None and start < known and step.coordinator_says("keeps_highest_start")):
+            return
+        self.start_offset, self.start_offset_by = start, step
 
     def _remember(self, step: StateStep) -> None:
         flow = step.call.connection.flow.id

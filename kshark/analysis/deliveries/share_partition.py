@@ -211,7 +211,7 @@ class SharePartition:
                 taken.append(run)
         if not taken:
             return
-        if certain and self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in taken):
+        if self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in taken):
             keep_stored(self.records, step, self.persistence.since(step))
         self._advance()
         if (count := len(self.records)) > self.room:

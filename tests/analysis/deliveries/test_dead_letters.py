@@ -7,7 +7,7 @@ import pytest
 from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, Sender, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE
 from tests.analysis.rules.promises.deliveries import given, goes_on
-from tests.analysis.talks import codes, left_in_flight
+from tests.analysis.talks import UNKNOWN_SERVER_ERROR, codes, left_in_flight
 from tests.conversation import Conversation
 
 ARCHIVING = 3
@@ -64,6 +64,36 @@ def test_what_was_stored_of_an_earlier_delivery_says_nothing() -> None:
     stores.write(0, (0, 9, AVAILABLE, 4)).accepted()
     asked.answered()
     assert left(talk) == [("unknown", 5)]
+
+
+def test_what_was_accepted_stays_so_whatever_is_stored() -> None:
+    """What is stored instead is a matter for rules."""
+    talk = Conversation()
+    stores = leader(talk)
+    a = talk.member("a")
+    given(a, 0, (0, 9, 5))
+    asked = a.share_acknowledge(1, [(0, 4, ACCEPT), (5, 9, RELEASE)])
+    stores.write(0, (0, 9, AVAILABLE, 5)).accepted()
+    asked.answered()
+    assert left_in_flight(talk).start_offset == 5
+    assert left(talk) == [("available", 5)]
+
+
+def test_what_may_not_have_been_taken_stays_open() -> None:
+    talk = Conversation()
+    stores = leader(talk)
+    a = talk.member("a")
+    given(a, 0, (0, 9, 5))
+    asked = a.share_acknowledge(1, [(0, 9, RELEASE)])
+    stores.write(0, (0, 9, ARCHIVED, 5)).accepted()
+    asked.answered(UNKNOWN_SERVER_ERROR)
+    assert left(talk) == [("unknown", 5)]
+
+
+def test_the_end_of_an_earlier_delivery_empties_no_queue() -> None:
+    talk, stores = acknowledged(RELEASE, ARCHIVING)
+    stores.write(0, (0, 9, ARCHIVED, 4)).accepted()
+    assert (left_in_flight(talk).start_offset, left(talk)) == (0, [("unknown", None)])
 
 
 @pytest.mark.parametrize("kind", [RELEASE, REJECT])

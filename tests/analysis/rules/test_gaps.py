@@ -192,6 +192,15 @@ def test_whether_there_are_records_shows_when_they_come_again(records: bytes, sa
     assert codes(talk) == said
 
 
+@pytest.mark.parametrize(
+    "before", [batch_of(0, 9, without=[7]), batch_of(0, 4) + batch_of(5, 9, control=True), batch_of(0, 4) + batch_of(7, 9)]
+)
+def test_what_lies_within_the_records_is_in_their_reach(before: bytes) -> None:
+    talk = Conversation()
+    come_again(talk.member("a"), before=before)
+    assert codes(talk) == []
+
+
 def test_no_missing_packet_shows_records_that_were_not_there() -> None:
     talk = Conversation()
     come_again(talk.member("a"), records=batch_of(0, 4))

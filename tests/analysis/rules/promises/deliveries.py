@@ -29,9 +29,9 @@ def reaching(member: Member, epoch: int, number: int, records: bytes) -> Asked:
     return fetch.answered(responses=handed((0, 0, 9, number), records=records), acquisition_lock_timeout_ms=30_000)
 
 
-def come_again(member: Member, *, records: bytes = batch_of(0, 9)) -> tuple[Asked, Asked]:
-    """Offsets that are handed out with records for half of them, released, and handed out again with these."""
-    first = reaching(member, 0, 1, batch_of(0, 4))
+def come_again(member: Member, *, before: bytes = batch_of(0, 4), records: bytes = batch_of(0, 9)) -> tuple[Asked, Asked]:
+    """Offsets that are handed out with records for half of them, released, and handed out again with others."""
+    first = reaching(member, 0, 1, before)
     member.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
     return first, reaching(member, 2, 2, records)
 
