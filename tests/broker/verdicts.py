@@ -26,6 +26,8 @@ ALLOWED = (
     "REOPEN_HOT_LOOP",
     "ACQUIRED_BELOW_SPSO",
 )
+#: Of brokers of 4.1 also this, which is theirs: they hand out what they themselves have just stored as done (4.1.2).
+OF_4_1 = (*ALLOWED, "REDELIVERY_AFTER_TERMINAL")
 
 
 def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], list[str]]:
@@ -37,6 +39,7 @@ def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], lis
     for finding in kshark.check(capture):
         if finding.witness:
             found[finding.client.rpartition(":")[2], finding.witness[-1].correlation_id].append(finding)
+    allowed = OF_4_1 if "4.1." in expected["broker"] else ALLOWED
     counts: Counter[str] = Counter()
     accused = []
     for step in expected["steps"]:
@@ -45,7 +48,7 @@ def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], lis
             accused += [
                 f"step {step['n']} ({step['sent']}): {f.code}: {f.argument}"
                 for f in mine
-                if f.verdict == "violation" and f.code not in ALLOWED
+                if f.verdict == "violation" and f.code not in allowed
             ]
         caused = [finding for finding in mine if finding.cause is not None]
         if "causes" in step:
