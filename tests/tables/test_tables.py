@@ -25,7 +25,7 @@ from kshark.tables.captures import capture_names
 from kshark.tables.events import events_from_tables
 from kshark.tables.fields import session_key
 from kshark.tables.types import Array, Struct, parse_type
-from tests.analysis.rules.promises.deliveries import offsets_are_handed_out_that_the_answer_does_not_reach
+from tests.analysis.rules.promises.deliveries import records_are_handed_out_that_an_answer_before_did_not_reach
 from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_passed_over
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
@@ -339,7 +339,7 @@ def test_the_tables_alone_give_the_same_findings() -> None:
         happened = from_capture(capture, records="checked")
         rows = tables(happened)
         assert findings(happened) == findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"])), capture
-    for promise in (a_record_is_passed_over, a_marker_is_accepted, offsets_are_handed_out_that_the_answer_does_not_reach):
+    for promise in (a_record_is_passed_over, a_marker_is_accepted, records_are_handed_out_that_an_answer_before_did_not_reach):
         for opened in ("checked", "headers", True):
             happened = events(promise()[0], Options(records=opened))  # type: ignore[arg-type]
             rows = tables(happened)
