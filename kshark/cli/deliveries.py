@@ -22,8 +22,8 @@ from kshark.output.deliveries import dead_letter_lines, delivery_lines, holder_l
 from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
-from kshark.report.dead_letters import DeadLetter, dead_letters_of
-from kshark.report.produced import Produced, produced_by
+from kshark.report.dead_letters import DeadLetter, dead_letters_in
+from kshark.report.produced import Produced, appended_by, produced_as
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",
@@ -154,8 +154,9 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
-            self._produced += produced_by(event, self._args.offset)
-            self._dead_letters += dead_letters_of(event, self._args.offset)
+            for one in appended_by(event):
+                self._produced += produced_as(one, self._args.offset)
+                self._dead_letters += dead_letters_in(one, self._args.offset)
 
     def born(self) -> list[Produced]:
         """The batches with the offset that was asked for."""

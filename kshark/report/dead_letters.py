@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from kshark.model import Exchange
 from kshark.records.batch import Record
-from kshark.report.produced import appended_by
+from kshark.report.produced import Appended
 
 _PREFIX: Final = "__dlq.errors."
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -42,16 +41,16 @@ class DeadLetter(msgspec.Struct, gc=False):
     reason: str | None
 
 
-def dead_letters_of(exchange: Exchange, offset: int) -> Iterator[DeadLetter]:
-    """The records with that offset which it puts into queues, of whatever partition; what is written otherwise is none."""
-    response = exchange.response
-    for topic_id, topic, partition, base, batch in appended_by(exchange):
-        for record in batch.records:
-            told = _headers(record) if isinstance(record, Record) else {}
-            if response is not None and _number(told, "offset") == offset and (of := _number(told, "partition")) is not None:
-                what = (told.get("group"), told.get("topic"), of, offset, response.packet, response.time_ns)
-                where = (topic_id, topic, partition, base + record.offset - batch.base_offset)
-                yield DeadLetter("dead_letter", *what, *where, _number(told, "delivery.count"), told.get("message"))
+def dead_letters_in(appended: Appended, offset: int) -> Iterator[DeadLetter]:
+    """The records of a batch that were given up and had that offset, in whatever partition."""
+    _, response, topic_id, topic, partition, base, batch = appended
+    for record in batch.records:
+        told = _headers(record) if isinstance(record, Record) else {}
+        of = _number(told, "partition")
+        if of is not None and _number(told, "offset") == offset:
+            what = (told.get("group"), told.get("topic"), of, offset, response.packet, response.time_ns)
+            where = (topic_id, topic, partition, base + record.offset - batch.base_offset)
+            yield DeadLetter("dead_letter", *what, *where, _number(told, "delivery.count"), told.get("message"))
 
 
 def _headers(record: Record) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UnsetType
 
-from kshark.model import Exchange
+from kshark.model import Exchange, Message
 from kshark.records import Batch, RecordsField
 
 
@@ -34,8 +34,10 @@ class Produced(msgspec.Struct, gc=False):
 
 
 class Appended(NamedTuple):
-    """A batch that a broker has appended; `base_offset` is what it gave its first record."""
+    """A batch that a broker has appended by that exchange; `base_offset` is what it gave its first record."""
 
+    request: Message
+    response: Message
     topic_id: str | None
     topic: str | None
     partition: int
@@ -62,19 +64,18 @@ def appended_by(exchange: Exchange) -> Iterator[Appended]:
                 continue
             for batch in () if isinstance(records.batches, UnsetType) else records.batches:
                 if isinstance(batch, Batch):
-                    yield Appended(_text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch)
+                    yield Appended(request, response, _text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch)
                     base += batch.last_offset_delta + 1
 
 
-def produced_by(exchange: Exchange, offset: int) -> Iterator[Produced]:
-    """The batches with that offset, of whatever partition."""
-    request, response = exchange.request, exchange.response
-    for topic_id, topic, partition, base, batch in appended_by(exchange):
-        last = base + batch.last_offset_delta
-        if base <= offset <= last and request is not None and response is not None:
-            client_id = request.client_id if isinstance(request.client_id, str) else None
-            told = (topic_id, topic, partition, response.packet, response.time_ns, client_id, request.client)
-            yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+def produced_as(appended: Appended, offset: int) -> Iterator[Produced]:
+    """The batch, where it has that offset."""
+    request, response, topic_id, topic, partition, base, batch = appended
+    last = base + batch.last_offset_delta
+    if base <= offset <= last:
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        told = (topic_id, topic, partition, response.packet, response.time_ns, client_id, request.client)
+        yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
 
 
 def _topic(topic: Any) -> str | None:

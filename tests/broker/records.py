@@ -61,7 +61,7 @@ class States:
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.went_back.discard(key)
         elif step.taken and step.start_offset is not None:
-            if 0 <= step.start_offset < (now.stored.start_offset or 0):
+            if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_says("keeps_highest_start"):
                 self.went_back.add(key)
             self.reach[key] = max([self.reach.get(key, -1), *(batch.last for batch in step.batches)])
 

@@ -7,7 +7,8 @@ import pytest
 from kshark.model import Exchange
 from kshark.records.batch import Record
 from kshark.records.writer import write_batch
-from kshark.report.dead_letters import DeadLetter, dead_letters_of
+from kshark.report.dead_letters import DeadLetter, dead_letters_in
+from kshark.report.produced import appended_by
 from tests.analysis.talks import accepted, events, produced
 from tests.conversation import Conversation
 
@@ -21,7 +22,8 @@ def letters(error: int = 0, **headers: bytes | None) -> list[DeadLetter]:
     connection = talk.connection()
     produced(connection, write_batch([Record(0, 0, None, None, ()), Record(1, 0, None, None, pairs)]))
     accepted(connection, error)
-    return [letter for event in events(talk) if isinstance(event, Exchange) for letter in dead_letters_of(event, 11)]
+    batches = [one for event in events(talk) if isinstance(event, Exchange) for one in appended_by(event)]
+    return [letter for one in batches for letter in dead_letters_in(one, 11)]
 
 
 def test_it_is_the_record_that_its_headers_name() -> None:

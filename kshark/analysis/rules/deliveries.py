@@ -88,11 +88,13 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
 def had_records_all_the_time(now: Acquiring) -> Argument | None:
     """Offsets whose records come now were handed out before, and no batch of that answer held them."""
     for handed in now.handed:
-        for piece in handed.pieces if handed.lacks is not None else ():
+        for piece in handed.pieces:
             hold = piece.value[0].hold
-            for lack in between(hold.lacks, piece.first, piece.last) if hold is not None and hold.lacks else ():
-                found = recorded(handed.lacks or (), lack.first, lack.last) if lack.kind == OUTSIDE else None
-                if hold is not None and found is not None:
+            if hold is None or not hold.lacks or handed.lacks is None:
+                continue
+            for lack in between(hold.lacks, piece.first, piece.last):
+                found = recorded(handed.lacks, lack.first, lack.last) if lack.kind == OUTSIDE else None
+                if found is not None:
                     text = f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them ({hold.step.packets})"
                     return say(now, Handed(*found, handed.number, ()), text, (hold.step,))
     return None

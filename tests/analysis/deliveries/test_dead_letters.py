@@ -6,24 +6,28 @@ import pytest
 
 from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, Sender, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE
-from tests.analysis.rules.promises.deliveries import given, goes_on
+from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.talks import UNKNOWN_SERVER_ERROR, codes, left_in_flight
 from tests.conversation import Conversation
 
 ARCHIVING = 3
 
 
-def acknowledged(kind: int, state: int) -> tuple[Conversation, Sender]:
+def stored_meanwhile(*acks: tuple[int, int, int], state: int, count: int = 5, error: int = 0) -> tuple[Conversation, Sender]:
     """Offsets 0 to 9 are acknowledged at their fifth delivery, and their leader stores a state before it answers; the leader."""
     talk = Conversation(release="4.4")
     stores = leader(talk)
     a = talk.member("a")
     given(a, 0, (0, 9, 5))
-    asked = a.share_acknowledge(1, [(0, 9, kind)])
-    stores.write(0, (0, 9, state, 5)).accepted()
-    asked.answered()
-    goes_on(a, 2)
+    asked = a.share_acknowledge(1, [*acks])
+    stores.write(0, (0, 9, state, count)).accepted()
+    asked.answered(error)
     return talk, stores
+
+
+def acknowledged(kind: int, state: int) -> tuple[Conversation, Sender]:
+    """All of them alike."""
+    return stored_meanwhile((0, 9, kind), state=state)
 
 
 def left(talk: Conversation) -> list[tuple[str, int | None]]:
@@ -56,37 +60,19 @@ def test_without_a_write_it_may_be_either() -> None:
 
 
 def test_what_was_stored_of_an_earlier_delivery_says_nothing() -> None:
-    talk = Conversation()
-    stores = leader(talk)
-    a = talk.member("a")
-    given(a, 0, (0, 9, 5))
-    asked = a.share_acknowledge(1, [(0, 9, RELEASE)])
-    stores.write(0, (0, 9, AVAILABLE, 4)).accepted()
-    asked.answered()
+    talk, _ = stored_meanwhile((0, 9, RELEASE), state=AVAILABLE, count=4)
     assert left(talk) == [("unknown", 5)]
 
 
 def test_what_was_accepted_stays_so_whatever_is_stored() -> None:
     """What is stored instead is a matter for rules."""
-    talk = Conversation()
-    stores = leader(talk)
-    a = talk.member("a")
-    given(a, 0, (0, 9, 5))
-    asked = a.share_acknowledge(1, [(0, 4, ACCEPT), (5, 9, RELEASE)])
-    stores.write(0, (0, 9, AVAILABLE, 5)).accepted()
-    asked.answered()
+    talk, _ = stored_meanwhile((0, 4, ACCEPT), (5, 9, RELEASE), state=AVAILABLE)
     assert left_in_flight(talk).start_offset == 5
     assert left(talk) == [("available", 5)]
 
 
 def test_what_may_not_have_been_taken_stays_open() -> None:
-    talk = Conversation()
-    stores = leader(talk)
-    a = talk.member("a")
-    given(a, 0, (0, 9, 5))
-    asked = a.share_acknowledge(1, [(0, 9, RELEASE)])
-    stores.write(0, (0, 9, ARCHIVED, 5)).accepted()
-    asked.answered(UNKNOWN_SERVER_ERROR)
+    talk, _ = stored_meanwhile((0, 9, RELEASE), state=ARCHIVED, error=UNKNOWN_SERVER_ERROR)
     assert left(talk) == [("unknown", 5)]
 
 
