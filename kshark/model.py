@@ -140,6 +140,8 @@ class Flow(msgspec.Struct, eq=False):
     tls: Tls | None = None
     #: What its packets say of the network, where somebody asked.
     transport: Transport | None = None
+    #: The number of the flow that was forgotten and goes on here, without a byte missing between them.
+    continues: int | None = None
 
     @property
     def client(self) -> str:

@@ -18,7 +18,7 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("kshark.errors", "kshark.limits", "kshark.api_keys", "kshark.endpoints"),
+    ("kshark.errors", "kshark.limits", "kshark.api_keys", "kshark.endpoints", "kshark.ring"),
     ("kshark.schema", "kshark.places", "kshark.transport", "kshark.model", "kshark.anomaly", "kshark.ration", "kshark.facts"),
     ("dissectors",),
     ("kshark.link", "kshark.codec", "kshark.records"),

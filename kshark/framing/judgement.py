@@ -62,6 +62,13 @@ class Conversation:
     def recognised(self) -> None:
         self._seen = None
 
+    def settle(self, client: Side) -> None:
+        """It is Kafka's, and that side is the client."""
+        self.flow.service, self.flow.client_side = "kafka", client
+        for stream in self.streams:
+            stream.by_client = stream.side == client
+            stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
+
     @property
     def size(self) -> int:
         return self.streams[0].size + self.streams[1].size
@@ -144,12 +151,8 @@ def _look_again(conversation: Conversation, tell: Tell) -> None:
 
 
 def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
-    flow = conversation.flow
-    flow.service = "kafka"
-    flow.client_side = client
+    conversation.settle(client)
     for stream in conversation.streams:
-        stream.by_client = stream.side == client
-        stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
         if not stream.begun:
             if stream.by_client and conversation.requests(stream.side, stream.joined(), witness.knows).whole:
                 stream.searching, stream.unsure = False, UNSURE

@@ -17,6 +17,7 @@ from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import Witness
+from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import Ending, Line, Timeline, Told
 from kshark.framing.waiting import NEVER
@@ -58,6 +59,7 @@ class Framing:
         #: By flow: a hole that may still be filled, and what came behind it.
         self._holes: dict[int, Hole] = {}
         self._waiting: dict[int, list[Step]] = {}
+        self._rested = Rested()
         self._brokers = Brokers(asking=asking)
         self._told: list[Told] = []
         self._cuts = Cuts()
@@ -125,8 +127,12 @@ class Framing:
         unsettled.update(self._uncertain, self._holes, self._waiting)
         piecewise: list[Happening] = []
         for item in items:
-            if type(item) is Weird or type(item) is Opened:
+            if type(item) is Weird:
                 self._told.append(item)
+            elif type(item) is Opened:
+                self._told.append(item)
+                if (conversation := self._rested.go_on(item.flow)) is not None:
+                    self._conversations[item.flow.id] = conversation
             elif type(item) is Late:
                 self._timeline.of(item.flow).know(item)
             elif type(item) is Runs:
@@ -363,6 +369,8 @@ class Framing:
         if conversation.searching:
             self._search(conversation, packet, closed)
             self._cut_touched()
+        if closed.how == "forgotten":
+            self._rested.leave(conversation)
         ending = Ending([], closed)
         for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)

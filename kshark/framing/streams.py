@@ -126,6 +126,11 @@ class Stream:
         """Whether more is here than is searched for a boundary."""
         return self.size > limits.SEARCH_BYTES or len(self.data) > limits.SEARCH_PIECES
 
+    @property
+    def rests(self) -> bool:
+        """Whether the next byte is known to begin a frame."""
+        return not (self.size or self.searching or self.skip or self.untouched)
+
     def joined(self) -> bytes:
         if len(self.data) > 1:
             return b"".join(self.data)

@@ -111,6 +111,11 @@ class Direction:
         """The number of the first byte known."""
         return None if self.next is None else (self.next - self.place) & MASK
 
+    @property
+    def rests_at(self) -> int | None:
+        """The number due, if all is here that this side was seen to have sent and more may come."""
+        return None if self.late or self.fin is not None or self.unseen() else self.next
+
     def begin(self, seq: int) -> None:
         """The first bytes that are seen of a connection older than the capture; what the peer acknowledged before them is a hole."""
         base = self.base

@@ -10,6 +10,7 @@ from kshark.reassembly.connections import Connection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment, skipped
 from kshark.reassembly.runs import Item
+from kshark.ring import Ring
 
 
 class Past:
@@ -19,6 +20,8 @@ class Past:
         self.by_pair: dict[int, list[Connection]] = {}
         #: Their pairs, the oldest first.
         self._order: deque[int] = deque()
+        #: Of those that were forgotten to make room, by pair: flow, the numbers due, and, of one that had not spoken, who opened it.
+        self._rested = Ring("qIIb", limits.REMEMBERED_FLOWS)
         #: What of all that is no longer remembered was captured twice.
         self.copies = Copies()
 
@@ -34,6 +37,24 @@ class Past:
                 self.count(known.pop(0))
             if not known:
                 self.by_pair.pop(oldest, None)
+
+    def rest(self, pair: int, connection: Connection) -> None:
+        """That one is about to be forgotten; where nothing of it is missing, it can go on."""
+        flow, (one, other) = connection.flow, connection.sides
+        due, then = one.rests_at, other.rests_at
+        if due is not None and then is not None:
+            is_new = all(flow.begun) and not one.place and not other.place
+            self._rested.put(pair, flow.id, due, then, flow.opened_by if is_new and flow.opened_by is not None else -1)
+
+    def go_on(self, pair: int, segment: Segment, connection: Connection) -> None:
+        """A `connection` begins with that segment: if it is the next one of a connection that was forgotten, takes over what is known."""
+        rested = self._rested.take(pair)
+        if rested is None or segment.flags & SYN or rested[1 + segment.side] != segment.seq:
+            return
+        flow = connection.flow
+        flow.continues, connection.sides[0].next, connection.sides[1].next, opener = rested
+        if opener >= 0:
+            flow.begun, flow.opened_by = (True, True), 1 if opener else 0
 
     def takes(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
         """Whether the segment belongs to a connection of these known ends that is over, and not to the `live` one or a new one."""

@@ -177,21 +177,22 @@ class Reassembly:
         if not due and pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
             return
         if connection is None:
-            connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
+            connection = self._open(pair, segment, ends[pair], out)
         elif segment.flags & SYN and connection.is_another(segment.side, segment.seq):
             connection.clock_ns = segment.clock_ns
             connection.end("reused", segment.packet, segment.time_ns, segment.side, out)
             self._settle(pair, connection)
-            connection = self._open(pair, segment.packet, segment.time_ns, ends[pair], out)
+            connection = self._open(pair, segment, ends[pair], out)
         connection.feed(segment, out)
         if connection.closed or pair in self._holed or connection.holed:
             self._settle(pair, connection)
 
-    def _open(self, pair: int, packet: int, time_ns: int, ends: Ends, out: list[Item]) -> Connection:
-        flow = Flow(self._flows, ends, packet, time_ns)
+    def _open(self, pair: int, segment: Segment, ends: Ends, out: list[Item]) -> Connection:
+        flow = Flow(self._flows, ends, segment.packet, segment.time_ns)
         self._flows += 1
         connection = self._connections[pair] = Connection(flow)
-        out.append(Opened(flow, packet, time_ns))
+        self._past.go_on(pair, segment, connection)
+        out.append(Opened(flow, segment.packet, segment.time_ns))
         if self._measuring is not None:
             self._measuring.open(pair, flow)
         return connection
@@ -216,5 +217,6 @@ class Reassembly:
             connection = connections[pair]
             text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
             out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))
+            self._past.rest(pair, connection)
             connection.end("forgotten", self._packet, self._clock_ns, None, out)
             self._settle(pair, connection)

@@ -1,0 +1,35 @@
+"""A few numbers for each of very many things, in some bytes each: what is remembered of connections that were forgotten."""
+
+from __future__ import annotations
+
+from struct import calcsize, pack_into, unpack_from
+
+
+class Ring:
+    """Whole numbers by key. A key takes the room of any other that is a multiple of `size` away: the last one put is there.
+
+    Takes its memory with the first one, at once; the system counts it as it is used.
+    """
+
+    def __init__(self, layout: str, size: int) -> None:
+        """`layout`: of the values, as in the struct module. Keys are 0 and higher."""
+        self._layout = f"<q{layout}"
+        self._size = size
+        #: Key + 1, then its values.
+        self._rows = bytearray()
+
+    def put(self, key: int, *values: int) -> None:
+        row = calcsize(self._layout)
+        self._rows = self._rows or bytearray(self._size * row)
+        pack_into(self._layout, self._rows, key % self._size * row, key + 1, *values)
+
+    def take(self, key: int) -> tuple[int, ...] | None:
+        """The key's values, which are not here any more then; None where there are none."""
+        at = key % self._size * calcsize(self._layout)
+        if not self._rows:
+            return None
+        whose, *values = unpack_from(self._layout, self._rows, at)
+        if whose != key + 1:
+            return None
+        pack_into("<q", self._rows, at, 0)
+        return tuple(values)
