@@ -45,7 +45,7 @@ test: lint
 	$(BIN)/python -m pytest -rs -m "not slow and not live"
 
 test-quick: setup
-	$(BIN)/python -m pytest --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not sweep"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not sweep"
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long
