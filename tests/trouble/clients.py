@@ -44,6 +44,18 @@ _MODES: Final = (
     *("auto", "own explicit", "implicit", "sync", "own implicit", "classic", "async", "explicit", "own explicit"),
     *("consumer", "--release", "--reject"),
 )
+#: How much a share consumer asks for and how patient it is; how many records it acquires is in its hands since 4.2 (KIP-1206). Some give
+#: up a request before the broker would answer it.
+_ACQUIRES: Final[dict[str, tuple[object, ...]]] = {
+    "max.poll.records": (5, 50, 500),
+    "share.acquire.mode": ("batch_optimized", "record_limit"),
+    "fetch.max.wait.ms": (500, 500, 50, 4000),
+    "fetch.min.bytes": (1, 1, 3000),
+    "fetch.max.bytes": (52_428_800, 52_428_800, 1, 2000),
+    "request.timeout.ms": (30_000, 30_000, 1500),
+    "connections.max.idle.ms": (540_000, 540_000, 2000),
+    "metadata.max.age.ms": (300_000, 1000),
+}
 _OF_LIBRDKAFKA: Final = frozenset({"implicit", "explicit"})
 #: A consumer of our own on Kafka's client, for what no tool does.
 _OWN: Final = Path(__file__).parent / "Consumer.java"
@@ -124,9 +136,8 @@ class Clients:
         self._consumers[name] = process
 
     def _acquires(self) -> dict[str, object]:
-        """Settings of a share consumer; how many records it acquires is in its hands since 4.2 (KIP-1206)."""
-        acquire = self._random.choice(("batch_optimized", "record_limit"))
-        return {"max.poll.records": self._random.choice((5, 50, 500)), "share.acquire.mode": acquire}
+        """Settings of a share consumer."""
+        return {name: self._random.choice(values) for name, values in _ACQUIRES.items()}
 
     def _start(self, name: str, tool: Tool, *arguments: str, settings: Mapping[str, object] | None = None) -> subprocess.Popen[bytes]:
         file = self._settings(name, settings or {})

@@ -31,12 +31,15 @@ _SETTINGS: Final = {
 }
 #: How many sessions a broker holds; a group may have no more members than that.
 _ROOM: Final = "group.share.max.share.sessions"
-#: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a state is written.
+#: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a state is written, and
+#: whether another broker coordinates while one is down.
 _CHOSEN: Final[dict[str, tuple[int, ...]]] = {
     "group.share.delivery.count.limit": (2, 5, 10),
     "group.share.partition.max.record.locks": (100, 2000),
     _ROOM: (3, 2000, 2000),
     "share.coordinator.snapshot.update.records.per.snapshot": (2, 500),
+    "share.coordinator.state.topic.replication.factor": (1, 2),
+    "offsets.topic.replication.factor": (1, 2),
 }
 #: After how long without a request brokers close a connection.
 _IDLE_MS: Final = (3000, 8000, 600_000)
