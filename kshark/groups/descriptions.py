@@ -10,6 +10,7 @@ from kshark.groups.classic import decoded, subscribes, takes
 from kshark.groups.coordinators import answers_for
 from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, GroupType
+from kshark.groups.streams import tasks_of
 
 _TYPES: Final[dict[int, GroupType]] = {
     DESCRIBE_GROUPS: "classic",
@@ -56,9 +57,11 @@ def _member(known: Known, group: Group, told: Any, heard: Heard) -> None:
         return
     member.rack_id = told.rack_id or member.rack_id
     member.topics = getattr(told, "subscribed_topic_names", None) or member.topics
-    if heard.api_key != STREAMS_GROUP_DESCRIBE:
-        topics = told.assignment.topic_partitions or ()
-        assign(member, heard.at, [Assigned(one.topic_id, one.topic_name, [*one.partitions]) for one in topics])
+    if heard.api_key == STREAMS_GROUP_DESCRIBE:
+        assign(member, heard.at, None, tasks_of(told.assignment))
+        return
+    topics = told.assignment.topic_partitions or ()
+    assign(member, heard.at, [Assigned(one.topic_id, one.topic_name, [*one.partitions]) for one in topics])
 
 
 def listed(known: Known, heard: Heard) -> Sequence[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from dissectors.enums import ErrorCode
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import answers_for
 from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, GroupType, ListedMember
+from kshark.groups.streams import tasks_of, topics_of
 from kshark.groups.styles import Style
 
 _TYPES: Final[dict[int, GroupType]] = {
@@ -67,12 +70,15 @@ def _accepted(group: Group, member: ListedMember, heard: Heard) -> None:
     assignment = getattr(answer, "assignment", None)
     if assignment is not None:
         assign(member, heard.at, [Assigned(one.topic_id, None, [*one.partitions]) for one in assignment.topic_partitions or ()])
+    elif (tasks := tasks_of(answer)) is not UNSET:
+        assign(member, heard.at, None, tasks)
 
 
 def _topics(asked: Any) -> list[str] | None:
     """What it subscribes to; a pattern is one in slashes."""
     names, pattern = getattr(asked, "subscribed_topic_names", None), getattr(asked, "subscribed_topic_regex", None)
-    return [*(names or ()), *([f"/{pattern}/"] if pattern else ())] or None
+    read = topics_of(getattr(asked, "topology", None))
+    return [*(names or ()), *([f"/{pattern}/"] if pattern else ()), *read] or None
 
 
 def session(known: Known, heard: Heard) -> Sequence[str]:

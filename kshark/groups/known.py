@@ -6,13 +6,14 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.operations.listing import READS, Operation
 from kshark.endpoints import host_of
-from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source
+from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source, Tasks
 from kshark.groups.sight import Sight
 from kshark.groups.styles import Style
 from kshark.model import Flow
@@ -188,9 +189,9 @@ class Group:
                 del self._epochs[epoch]
 
 
-def assign(member: ListedMember, at: Moment, assignment: list[Assigned]) -> None:
-    """The member is told its partitions."""
-    member.assigned, member.assignment = at, assignment
+def assign(member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | UnsetType = UNSET) -> None:
+    """The member is told its partitions, or its tasks."""
+    member.assigned, member.assignment, member.tasks = at, assignment, tasks
 
 
 class Known:

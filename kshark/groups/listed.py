@@ -10,6 +10,8 @@ from kshark.analysis import Moment
 from kshark.analysis.operations.listing import Operation
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
+#: What a Streams task is for: to do the work, to take over from whoever does, or to be made ready for that.
+Role = Literal["active", "standby", "warmup"]
 #: Who says it: an answer to an administrator; the deletion of the group; or nobody: it follows from what the members did.
 Source = Literal["described", "listed", "deleted", "inferred"]
 
@@ -50,6 +52,14 @@ class Assigned(msgspec.Struct):
     partitions: list[int]
 
 
+class Tasks(msgspec.Struct):
+    """Of a Streams application, the tasks of one subtopology by their partitions."""
+
+    role: Role
+    subtopology: str
+    partitions: list[int]
+
+
 class Ended(msgspec.Struct):
     """How a member's time in the group ended: left; removed (by somebody else); replaced (a static member that came back); away (a static
     member that will); fenced; unknown (the coordinator did not know it, or did not list it any more); deleted (with its group).
@@ -72,8 +82,9 @@ class ListedMember(msgspec.Struct):
 
     `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was seen; `last` the
     answer to its last message, or that message where none came; `ended` how it went, null also where it was never seen to be in the
-    group. `epoch` is the member epoch, or a classic group's generation, that it was given last; `topics` what it
-    subscribes to; `assignment` what it was assigned last, at `assigned`; `rejected` counts its refused requests by error.
+    group. `epoch` is the member epoch, or a classic group's generation, that it was given last; `topics` what it subscribes to;
+    `assignment` what it was assigned last, at `assigned`, for which members of Streams groups, and they alone, have the key `tasks`;
+    `rejected` counts its refused requests by error.
     """
 
     member_id: str
@@ -94,6 +105,7 @@ class ListedMember(msgspec.Struct):
     assignment: list[Assigned] | None = None
     rejected: dict[str, int] = {}
     acknowledges: Acknowledging | None = None
+    tasks: list[Tasks] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ListedGroup(msgspec.Struct):

@@ -170,6 +170,8 @@ def _ended(member: ListedMember) -> Line:
 
 
 def _assignment(member: ListedMember) -> Cell:
-    """`orders:0,1 payments:2`, nearly as Kafka's own tools write it."""
-    topics = [f"{one.topic or one.topic_id}:{','.join(map(str, one.partitions))}" for one in member.assignment or () if one.partitions]
-    return safe(" ".join(topics)) if topics or member.assigned is None else [("none", DIM)]
+    """`orders:0,1 payments:2`, nearly as Kafka's own tools write it; of Streams, subtopologies: `0:0,1 standby 1:2`."""
+    given = [(one.topic or one.topic_id or "", one.partitions) for one in member.assignment or ()]
+    given += [(one.subtopology if one.role == "active" else f"{one.role} {one.subtopology}", one.partitions) for one in member.tasks or ()]
+    parts = [f"{name}:{','.join(map(str, partitions))}" for name, partitions in given if partitions]
+    return safe(" ".join(parts)) if parts or member.assigned is None else [("none", DIM)]

@@ -49,6 +49,15 @@ def test_moves_of_the_coordinator_are_shown(kshark: Run) -> None:
     assert move == "  coordinator 127.0.0.1:21220 (node 3) 03:53:30.363 → 127.0.0.1:21200 (node 1) 03:54:16.630"
 
 
+def test_members_of_streams_groups_have_tasks(kshark: Run) -> None:
+    """By their subtopologies, as kafka-streams-groups tells them."""
+    lines = kshark("groups", CAPTURES / "streams-groups.pcap").lines
+    members = [line for line in lines if "StreamThread" in line]
+    assert [line.partition("  4  " if "  4  " in line else "  6  ")[2].rstrip() for line in members[:2]] == ["0:0,1 1:0 standby 1:1,2"] * 2
+    assert members[2].rstrip().endswith("  7  0:0,1,2 1:0,1,2")
+    assert lines[-1] == "1 group: 1 streams; 3 members, 3 left"
+
+
 def test_what_administrators_did_stands_below_the_members(kshark: Run) -> None:
     lines = kshark("groups", ADMINISTRATORS).lines
     at = next(at for at, line in enumerate(lines) if line.startswith("gs  share group"))

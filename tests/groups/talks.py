@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import UNSET
+
 from dissectors.embedded.consumer_protocol import ASSIGNMENT, SUBSCRIPTION
 from kshark.groups import Groups, ListedGroup, ListedMember
 from kshark.pipeline import Options
@@ -44,6 +46,16 @@ def states(one: ListedGroup) -> list[tuple[str | None, int]]:
 def assignment(one: ListedMember) -> dict[str | None, list[int]] | None:
     """Partitions by topic."""
     return None if one.assignment is None else {topic.topic: topic.partitions for topic in one.assignment}
+
+
+def tasks(one: ListedMember) -> dict[str, dict[str, list[int]]] | None:
+    """Partitions by role and subtopology."""
+    if one.tasks is UNSET:
+        return None
+    told: dict[str, dict[str, list[int]]] = {}
+    for each in one.tasks:
+        told.setdefault(each.role, {})[each.subtopology] = sorted(each.partitions)
+    return told
 
 
 def how(one: ListedMember) -> str | None:

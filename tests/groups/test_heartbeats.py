@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, assigned, left, unchanged
 from tests.conversation import TOPIC, Asked, Conversation, Member
-from tests.groups.talks import assignment, group, groups, how, member, states
+from tests.groups.talks import assignment, group, groups, how, member, states, tasks
 
 
 def consumer(a: Member, epoch: int, **fields: Any) -> Asked:
@@ -146,3 +146,47 @@ def test_a_group_that_is_made_anew_begins_with_a_low_epoch() -> None:
     comes.heartbeat(0).given(2)
     comes.heartbeat(2).given(2)
     assert [row.assignment_epoch for row in group(talk).history] == [9, 2]
+
+
+def streams(a: Member, epoch: int, **fields: Any) -> Asked:
+    """A heartbeat of KIP-1071."""
+    named = {"group_id": a.group, "member_id": a.member_id, "member_epoch": epoch, "endpoint_information_epoch": -1}
+    blank = dict.fromkeys(("instance_id", "rack_id", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id"))
+    more = dict.fromkeys(("user_endpoint", "client_tags", "task_offsets", "task_end_offsets"))
+    return a.connection.ask(88, "StreamsGroupHeartbeat", 0, {**blank, **more, "shutdown_application": False, **named, **fields})
+
+
+def given(asked: Asked, epoch: int, **told: Any) -> None:
+    """Accepted; of tasks nothing new unless told."""
+    blank = dict.fromkeys(("error_message", "status", "active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"))
+    numbers = dict.fromkeys(("heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms"), 5000)
+    of_member = {"member_id": "", "member_epoch": epoch, "endpoint_information_epoch": 0}
+    asked.answered(**{**blank, **numbers, **of_member, **told})
+
+
+def subtopology(name: str, sources: list[str], *, patterns: list[str] | None = None, own: list[str] | None = None) -> dict[str, Any]:
+    blank: dict[str, Any] = {name: [] for name in ("state_changelog_topics", "repartition_sink_topics", "copartition_groups")}
+    topics = [{"name": topic, "partitions": 0, "replication_factor": 0, "topic_configs": []} for topic in own or ()]
+    read = {"source_topics": sources, "source_topic_regex": patterns or [], "repartition_source_topics": topics}
+    return {"subtopology_id": name, **blank, **read}
+
+
+def task(subtopology: str, *partitions: int) -> dict[str, Any]:
+    return {"subtopology_id": subtopology, "partitions": [*partitions]}
+
+
+def test_a_member_of_a_streams_group_has_tasks_and_a_topology() -> None:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    topology = {"epoch": 0, "subtopologies": [subtopology("0", ["orders"], patterns=["pay.*"]), subtopology("1", [], own=["by-customer"])]}
+    given(streams(a, 0, topology=topology), 1, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    idle = member(talk)
+    assert (tasks(idle), idle.assignment, idle.topics) == ({}, None, ["/pay.*/", "by-customer", "orders"])
+    given(streams(a, 1), 2, active_tasks=[task("0", 0, 1), task("1", 0)], standby_tasks=[task("1", 1)], warmup_tasks=[task("0", 2)])
+    given(streams(a, 2), 2)
+    seen = group(talk)
+    assert (seen.type, seen.state, seen.assignment_epoch) == ("streams", "Stable", 2)
+    assert tasks(member(talk)) == {"active": {"0": [0, 1], "1": [0]}, "standby": {"1": [1]}, "warmup": {"0": [2]}}
+    assert member(talk).topics == ["/pay.*/", "by-customer", "orders"]
+    given(streams(a, -1), -1)
+    assert how(member(talk)) == "left"

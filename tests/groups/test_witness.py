@@ -11,17 +11,24 @@ from typing import Any
 import pytest
 
 from dissectors.topics import NAMING_APIS
-from kshark.api_keys import API_VERSIONS, CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, SHARE_GROUP_DESCRIBE
+from kshark.api_keys import (
+    API_VERSIONS,
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
+)
 from kshark.capture import open_captures
 from kshark.groups import APIS, Groups, ListedGroup, ListedMember
 from kshark.model import Exchange
 from kshark.pipeline import Engine, Options
 from tests.conversation import registry
-from tests.groups.talks import assignment
+from tests.groups.talks import assignment, tasks
 from tests.shared import CAPTURES, shared
 from tests.witness.compare import log_of
 
-_TOLD = frozenset({DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE})
+_TOLD = frozenset({DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE})
 _READ = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
 
 
@@ -57,7 +64,7 @@ def captured(name: str) -> Path:
 def _members(group: ListedGroup, *, told: bool) -> list[Any]:
     """Who is in it: with epochs where there are any."""
     return sorted(
-        (one.member_id, one.client_id, one.address, None if group.type == "classic" else one.epoch, assignment(one))
+        (one.member_id, one.client_id, one.address, None if group.type == "classic" else one.epoch, assignment(one), tasks(one))
         for one in group.members
         if told or one.present
     )
@@ -72,6 +79,7 @@ def _members(group: ListedGroup, *, told: bool) -> list[Any]:
         ("kafka-4/ver-4.1.2.pcap", 10),
         ("share-java-explicit.pcap", 7),
         ("share-java-explicit-4.1.2.pcap", 3),
+        ("streams-groups.pcap", 7),
     ],
 )
 def test_what_members_did_gives_what_coordinators_tell(name: str, descriptions: int) -> None:
