@@ -30,7 +30,7 @@ PACKET_KINDS: Final = 256
 #: TCP connections whose state is held at the same time, 4 kB each; beyond it those idle for longest are forgotten.
 #: The batch that goes beyond it may open 15,000 more: 25,000 would take 220 MB.
 FLOWS: Final = 20_000
-#: Of connections that were forgotten, those of which it is remembered where they stood, 60 bytes each.
+#: Of connections that were forgotten, those of which it is remembered where they stood, 34 bytes each.
 REMEMBERED_FLOWS: Final = 200_000
 #: TCP connections whose packets are measured and that are listed by themselves, up to 15 kB each; the others are counted.
 MEASURED_FLOWS: Final = 10_000

@@ -129,7 +129,7 @@ class Stream:
     @property
     def rests(self) -> bool:
         """Whether the next byte is known to begin a frame."""
-        return not (self.size or self.searching or self.skip or self.untouched)
+        return not (self.size or self.searching or self.skip)
 
     def joined(self) -> bytes:
         if len(self.data) > 1:

@@ -43,8 +43,8 @@ class Past:
         flow, (one, other) = connection.flow, connection.sides
         due, then = one.rests_at, other.rests_at
         if due is not None and then is not None:
-            is_new = all(flow.begun) and not one.place and not other.place
-            self._rested.put(pair, flow.id, due, then, flow.opened_by if is_new and flow.opened_by is not None else -1)
+            has_spoken = one.place or other.place
+            self._rested.put(pair, flow.id, due, then, -1 if has_spoken or flow.opened_by is None else flow.opened_by)
 
     def go_on(self, pair: int, segment: Segment, connection: Connection) -> None:
         """A `connection` begins with that segment: if it is the next one of a connection that was forgotten, takes over what is known."""

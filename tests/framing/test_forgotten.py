@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,24 @@ def in_a_message(place: Place) -> None:
     place.one.client(metadata(2)[9:])
 
 
+def long_message(place: Place, kept: int) -> None:
+    """A request in three segments; of the first one the capture keeps so many bytes, and the connection is forgotten behind it."""
+    data = framed(metadata(2)[4:] + bytes(3_000))
+    (first,) = place.one.client(data[:1460])
+    packet = place.wire.packets[first - 1]
+    place.wire.packets[first - 1] = replace(packet, data=packet.data[: len(packet.data) - 1460 + kept])
+    place.forget()
+    place.one.client(data[1460:])
+
+
+def in_a_message_of_known_length(place: Place) -> None:
+    long_message(place, 100)
+
+
+def where_no_boundary_is_known(place: Place) -> None:
+    long_message(place, 2)
+
+
 def behind_a_hole(place: Place) -> None:
     place.forget()
     place.one.seq[0] += 5
@@ -122,7 +141,9 @@ def on_the_same_ports(place: Place) -> None:
     place.one.open()
 
 
-@pytest.mark.parametrize("broken", [in_a_message, behind_a_hole, on_the_same_ports])
+@pytest.mark.parametrize(
+    "broken", [in_a_message, in_a_message_of_known_length, where_no_boundary_is_known, behind_a_hole, on_the_same_ports]
+)
 def test_else_it_is_looked_at_as_one_that_nobody_knew(broken: Callable[[Place], None]) -> None:
     place = Place()
     place.one.open()
@@ -137,6 +158,7 @@ def test_else_it_is_looked_at_as_one_that_nobody_knew(broken: Callable[[Place], 
     without = [each for each in of_one(list(place.events(tuple(range(1, before + 1))))) if each != ("request", 2)]
     assert [each for each in of_one(events)[2:] if each != ("request", 2)] == without
     assert without[-1] == ("response", 4)
+    assert "FRAME_LENGTH_INVALID" not in codes(events)
 
 
 def conversation(flow: Flow) -> Conversation:
