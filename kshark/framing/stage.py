@@ -127,11 +127,9 @@ class Framing:
         unsettled.update(self._uncertain, self._holes, self._waiting)
         piecewise: list[Happening] = []
         for item in items:
-            if type(item) is Weird:
+            if type(item) is Weird or type(item) is Opened:
                 self._told.append(item)
-            elif type(item) is Opened:
-                self._told.append(item)
-                if (conversation := self._rested.go_on(item.flow)) is not None:
+                if type(item) is Opened and (conversation := self._rested.go_on(item.flow)) is not None:
                     self._conversations[item.flow.id] = conversation
             elif type(item) is Late:
                 self._timeline.of(item.flow).know(item)
