@@ -140,7 +140,7 @@ class Flow(msgspec.Struct, eq=False):
     tls: Tls | None = None
     #: What its packets say of the network, where somebody asked.
     transport: Transport | None = None
-    #: The number of the flow that was forgotten and goes on here, without a byte missing between them.
+    #: The number of the flow that was forgotten and goes on here, on both sides with the byte that was due.
     continues: int | None = None
 
     @property

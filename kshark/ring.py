@@ -25,9 +25,9 @@ class Ring:
 
     def take(self, key: int) -> tuple[int, ...] | None:
         """The key's values, which are not here any more then; None where there are none."""
-        at = key % self._size * calcsize(self._layout)
         if not self._rows:
             return None
+        at = key % self._size * calcsize(self._layout)
         whose, *values = unpack_from(self._layout, self._rows, at)
         if whose != key + 1:
             return None
