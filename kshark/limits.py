@@ -155,8 +155,8 @@ STORED_RANGES: Final = 1_000_000
 SENDERS_OF_A_STATE: Final = 16
 #: Administrative operations that wait for what they lack.
 UNFINISHED_OPERATIONS: Final = 1_000
-#: Holes remembered of one connection, and of one broker; if there are more, two become one that covers both.
-HOLES: Final = 64
+#: Holes remembered of one connection, and of one broker; if there are more, the older half become one that covers them.
+HOLES: Final = 128
 #: Hosts of one broker's clients whose holes are told apart; those of further ones count for all.
 LOSSY_HOSTS: Final = 1_000
 #: Restarts remembered of one broker.

@@ -254,7 +254,7 @@ class Connection:
             return
         since = here.since if here.late else None
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
-        if since is not None and here.late[0].place <= here.place:
+        if since is not None and here.places[0] <= here.place:
             self._decide(here, since, now, out)
         while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
@@ -274,7 +274,7 @@ class Connection:
             return
         if here.acked_at is not None:
             here.since_acked += 1
-        elif len(here.late) == 1 or here.late[0] is late:
+        elif here.places[0] == late.place:
             here.see_acked(now)
         if here.late_bytes > limits.REORDER_BYTES:
             self._give_up(here, side, "buffer_full", now, out)
@@ -323,7 +323,7 @@ class Connection:
     ) -> None:
         """The first hole will not be filled: what waits behind it comes out, each segment ready with its own packet."""
         assert here.next is not None
-        first = here.late[0]
+        first = here.late[here.places[0]]
         size = first.place - here.place
         self._decide(here, here.since, here.acked_at or now, out)
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)

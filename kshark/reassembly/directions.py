@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
-from operator import attrgetter
+from heapq import heappop, heappush
 from typing import Any, Final
 
 from msgspec import Struct
@@ -69,8 +68,7 @@ class Waiting(Struct, eq=False):
     missing: int
 
 
-_place = attrgetter("place")
-#: Where nothing is late: most of many open connections have no hole, and an empty list each takes room.
+#: Where nothing is late: most of many open connections have no hole, and an empty dict each takes room.
 _NONE: Final[Any] = ()
 
 
@@ -82,8 +80,9 @@ class Direction:
     isn: int | None = None
     #: Bytes delivered and lost so far: the place of `next`.
     place: int = 0
-    #: By their places, one each.
-    late: list[Waiting] = _NONE
+    #: By their places, one each; and these places as a heap.
+    late: dict[int, Waiting] = _NONE
+    places: list[int] = _NONE
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
@@ -150,11 +149,11 @@ class Direction:
     def keep(self, late: Waiting, now: Moment) -> Waiting | None:
         """Takes a segment behind a hole; gives the one at the same place instead, if there is one."""
         if not self.late:
-            self.late, self.order, self.last_acked = [], deque(), None
-        at = bisect_left(self.late, late.place, key=_place)
-        if at < len(self.late) and self.late[at].place == late.place:
-            return self.late[at]
-        self.late.insert(at, late)
+            self.late, self.places, self.order, self.last_acked = {}, [], deque(), None
+        if late.place in self.late:
+            return self.late[late.place]
+        self.late[late.place] = late
+        heappush(self.places, late.place)
         self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
         assert self.order is not None
         if len(self.order) > 2 * len(self.late):
@@ -174,10 +173,11 @@ class Direction:
 
     def due(self) -> Waiting | None:
         """The first of the late ones, taken out, if there is no hole before it any more."""
-        if not self.late or self.late[0].place > self.place:
+        if not self.places or self.places[0] > self.place:
             return None
-        late = self.late.pop(0)
-        self.late = self.late or _NONE
+        late = self.late.pop(heappop(self.places))
+        if not self.late:
+            self.late = self.places = _NONE
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 
@@ -186,7 +186,7 @@ class Direction:
         if not self.late or self.acked_at is not None:
             return
         assert self.next is not None
-        hole = self.late[0].place - self.place
+        hole = self.places[0] - self.place
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
             self.acked_at, self.since_acked = now, 0
 

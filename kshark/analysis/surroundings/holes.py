@@ -32,9 +32,8 @@ class Holes(list[Hole]):
         if hole.last_packet > self.reach:
             self.reach = hole.last_packet
         if len(self) > limits.HOLES:
-            one, two = self[:2]
-            self[1] = Hole(min(one.first_packet, two.first_packet), max(one.last_packet, two.last_packet), "gap")
-            del self[0]
+            old = self[: limits.HOLES // 2 + 1]  # many at once: each time two would cost a move of all others
+            self[: len(old)] = [Hole(min(hole.first_packet for hole in old), max(hole.last_packet for hole in old), "gap")]
 
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""

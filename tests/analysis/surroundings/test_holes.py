@@ -31,6 +31,14 @@ def test_too_many_become_fewer_that_cover_them(monkeypatch: pytest.MonkeyPatch) 
     assert holes == [Hole(10, 40, "gap"), Hole(60, 70, "cut")]
 
 
+def test_the_newer_half_is_still_known_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HOLES", 4)
+    holes = Holes(Hole(packet, packet + 5, "cut") for packet in (10, 20, 30, 40, 50))
+    assert holes == [Hole(10, 35, "gap"), Hole(40, 45, "cut"), Hole(50, 55, "cut")]
+    assert holes.between(16, 19) == "gap"
+    assert holes.between(46, 49) is None
+
+
 def test_as_many_as_there_may_be_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "HOLES", 2)
     holes, others = Holes(), Holes([Hole(10, 20, "cut"), Hole(30, 40, "gap")])
