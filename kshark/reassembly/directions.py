@@ -68,7 +68,7 @@ class Waiting(Struct, eq=False):
     missing: int
 
 
-#: Where nothing is late: most of many open connections have no hole, and an empty dict each takes room.
+#: Where nothing is late: most of many open connections have no hole, and an empty dict and list each take room.
 _NONE: Final[Any] = ()
 
 
