@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
 from kshark.api_keys import API_VERSIONS
-from kshark.exchange.decoding import Decoder, Decoders
+from kshark.exchange.decoding import Decoders
 from kshark.exchange.offer import is_offered
-from kshark.exchange.owner import Owner
+from kshark.exchange.open_requests import ByCorrelationId, Open
 from kshark.model import Closed, Flow, Message
 
 #: Of a request that waits, what its answer needs.
 _what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
 #: How long clients wait for an answer, unless configured (request.timeout.ms).
 _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
-_ID_OF: Final = attrgetter("correlation_id")
-
-
-class Open(msgspec.Struct, gc=False):
-    """A request that waits for its answer."""
-
-    message: Message
-    decoder: Decoder
-    correlation_id: int
-    owner: Owner | None = None
 
 
 class FlowState(NamedTuple):
@@ -76,18 +63,18 @@ class Connection:
     offered: bytes = b""
     #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or was refused.
     authenticated: bool | None = None
-    #: Every request that found others open had a higher correlation id: what is open is in their order.
-    rising: bool = True
+    #: The highest number of a request that found others open.
+    number: int = 0
+    #: Where the open requests stand; None as long as nobody had to ask.
+    by_id: ByCorrelationId | None = None
 
     def place_of(self, correlation_id: int) -> int | None:
-        """Where the first open request with that correlation id stands; None where there is none."""
-        waiting = self.open
+        """Where the oldest open request with that correlation id stands; None where there is none."""
         if correlation_id > self.highest:
             return None
-        if not self.rising:
-            return next((at for at, request in enumerate(waiting) if request.correlation_id == correlation_id), None)
-        place = bisect_left(waiting, correlation_id, key=_ID_OF)
-        return place if place < len(waiting) and waiting[place].correlation_id == correlation_id else None
+        if self.by_id is None:
+            self.by_id = ByCorrelationId()
+        return self.by_id.place(self.open, correlation_id)
 
     def may_be_older(self, correlation_id: int) -> bool:
         """Whether a request may have been sent before the first that is here: clients count their requests up."""
@@ -119,16 +106,15 @@ def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
     highest = max((request[5] for request in at.open), default=-1 << 31)
     known = Connection(
         flow, at.client, at.broker, [], highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
-        at.offered, at.authenticated,
+        at.offered, at.authenticated, len(at.open),
     )  # fmt: skip
-    for packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner in at.open:
+    for number, (packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner) in enumerate(at.open):
         decoder = decoders[key << 16 | version & 0xFFFF]
         message = Message(
             packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,
             correlation_id, client_id, UNSET, UNSET, size, body,
         )  # fmt: skip
-        known.open.append(Open(message, decoder, correlation_id, owner))
-    known.rising = all(one.correlation_id < other.correlation_id for one, other in pairwise(known.open))
+        known.open.append(Open(message, decoder, correlation_id, owner, number))
     return known
 
 

@@ -14,9 +14,10 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.exchange.connection import Connection, FlowState, Open, resumed
+from kshark.exchange.connection import Connection, FlowState, resumed
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
+from kshark.exchange.open_requests import Open
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Weird
@@ -165,15 +166,17 @@ class ExchangeStage:
             self._records.claim(message)
         if decoder.peculiar and self._obey(decoder, connection, message, correlation_id):
             return message
+        whose = decoder.whose
+        owner = None if whose is None else whose(body) if stop == end else owner_of(body)
+        request = Open(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
-            self._look_behind(connection, message, correlation_id)
+            self._look_behind(connection, request)
         else:
             connection.answers_lost = False
             connection.highest = correlation_id
-        whose = decoder.whose
-        owner = None if whose is None else whose(body) if stop == end else owner_of(body)
-        waiting.append(Open(message, decoder, correlation_id, owner))
+            connection.by_id = None
+        waiting.append(request)
         return message
 
     def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
@@ -198,16 +201,15 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: Connection, message: Message, correlation_id: int) -> None:
+    def _look_behind(self, connection: Connection, request: Open) -> None:
         """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
-        waiting = connection.open
-        if correlation_id > connection.highest:
-            connection.highest = correlation_id  # the usual: clients count up
-        else:
-            connection.rising = False
-            same = next((request for request in waiting if request.correlation_id == correlation_id), None)
-            if same is not None:
-                _mark(message, "CORRELATION_ID_REUSED", _named(same.message))
+        waiting, message = connection.open, request.message
+        connection.number += 1
+        request.number = connection.number
+        if request.correlation_id > connection.highest:
+            connection.highest = request.correlation_id  # the usual: clients count up
+        elif (same := connection.place_of(request.correlation_id)) is not None:
+            _mark(message, "CORRELATION_ID_REUSED", _named(waiting[same].message))
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.pop(0)
             self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
@@ -280,10 +282,10 @@ class ExchangeStage:
         if not connection.answers_lost:
             del waiting[place]
             return request, waiting[0].message
-        for _ in range(place):
-            self._give_up(connection, waiting.pop(0), packet)
-        connection.answers_lost = bool(len(waiting) > 1)
-        return waiting.pop(0), None
+        for older in waiting[:place]:
+            self._give_up(connection, older, packet)
+        del waiting[: place + 1]
+        return request, None
 
     def _unmatched(self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
         """An answer to no request that is here; one to a request from before the capture is nothing odd."""

@@ -186,6 +186,23 @@ def test_an_answer_finds_its_request_in_an_earlier_batch() -> None:
     assert all(message["latency_ns"] > 0 for message in last)
 
 
+def test_correlation_ids_that_fall_find_their_requests_in_earlier_batches() -> None:
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for batch_of_ids in ((9, 8, 7), (6, 6, 8), (5,)):
+        frames = [request_frame(18, 0, {}, correlation_id=number) for number in batch_of_ids]
+        tcp.client(b"".join(pack(">i", len(frame)) + frame for frame in frames))
+    for correlation_id in (8, 9, 7, 6, 6, 8, 5):
+        answered(tcp, response_frame(18, 0, {}, correlation_id=correlation_id))
+    said = both(wire)
+    first, second, third = sorted({message["packet"] for message in said[:7]})
+    assert [message["request_packet"] for message in said[7:]] == [first, first, first, second, second, second, third]
+    reused, same, overtaking = (message for message in said if "weird" in message)
+    assert f"id 6 in packet {second}" in reused["detail"]
+    assert f"id 8 in packet {first}" in same["detail"]
+    assert overtaking["weird"] == ["RESPONSE_OUT_OF_ORDER"]
+
+
 def test_what_an_answers_bytes_are_is_told_by_its_request() -> None:
     wire = Wire()
     tcp = Tcp(wire).open()
