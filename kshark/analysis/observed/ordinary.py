@@ -13,6 +13,7 @@ _ANYWHERE: Final = {
     14: "loading",
     15: "not_available",
     16: "not_coordinator",
+    27: "rebalancing",
     29: "not_authorized",
     30: "not_authorized",
     31: "not_authorized",

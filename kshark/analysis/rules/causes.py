@@ -77,6 +77,7 @@ CAUSES: Final = {
     "no_such_group": "there is no group with that id, or none of that type",
     "not_empty": "the group has members",
     "member_id_given": "who joins for the first time is given a member id, and joins once more with it (KIP-394)",
+    "rebalancing": "the group was being rebalanced, which members learn by such answers, and join again",
     "transaction_open": "the transaction before was still being completed",
     "not_authorized": "an access control list does not allow it",
     # Of requests by themselves.

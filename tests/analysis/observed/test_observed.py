@@ -26,6 +26,7 @@ COORDINATOR_NOT_AVAILABLE = 15
 REQUEST_TIMED_OUT = 7
 TOPIC_DELETION_DISABLED = 73
 INVALID_RECORD_STATE = 121
+UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 
 
@@ -56,15 +57,15 @@ def of_partitions(*errors: tuple[int, int]) -> list[dict[str, Any]]:
 def test_a_refusal_that_no_rule_is_about_is_counted_with_its_client() -> None:
     talk = Conversation()
     for client in ("c2", "c1", "c1"):
-        classic_heartbeat(talk, client).answered(REBALANCE_IN_PROGRESS)
+        classic_heartbeat(talk, client).answered(UNKNOWN_MEMBER_ID)
     classic_heartbeat(talk).answered()
-    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 3, ["c1", "c2"])]
+    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 3, ["c1", "c2"])]
 
 
 def test_a_client_without_a_name_is_its_address() -> None:
     talk = Conversation()
-    classic_heartbeat(talk, "").answered(REBALANCE_IN_PROGRESS)
-    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 1, ["10.0.0.1"])]
+    classic_heartbeat(talk, "").answered(UNKNOWN_MEMBER_ID)
+    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 1, ["10.0.0.1"])]
 
 
 def test_a_refusal_with_a_finding_is_explained() -> None:
@@ -147,6 +148,14 @@ def test_what_says_itself_why_it_came_and_is_nobodys_fault_is_told_apart() -> No
     assert observed(talk).ordinary() == [row]
 
 
+def test_a_rebalance_is_nobodys_fault() -> None:
+    """The broker's answer to a heartbeat is how a member of a classic group learns of it."""
+    talk = Conversation()
+    classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    assert left(talk) == []
+    assert [(row["api"], row["cause"]) for row in observed(talk).ordinary()] == [("Heartbeat", "rebalancing")]
+
+
 def test_what_a_finding_explains_is_not_explained_twice() -> None:
     talk = Conversation()
     talk.member("a").heartbeat(1).answered(COORDINATOR_NOT_AVAILABLE)
@@ -156,7 +165,7 @@ def test_what_a_finding_explains_is_not_explained_twice() -> None:
 
 def test_an_answer_without_a_request_refuses_nobody() -> None:
     talk = Conversation()
-    asked = classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    asked = classic_heartbeat(talk).answered(UNKNOWN_MEMBER_ID)
     thinned = talk.without_packets(asked.packets)
     assert left(thinned) == []
     assert observed(thinned).exchanges > 0
@@ -194,14 +203,14 @@ def test_what_is_covered() -> None:
 def test_parts_are_added() -> None:
     talk = Conversation()
     opened(talk, 1).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
-    classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    classic_heartbeat(talk).answered(UNKNOWN_MEMBER_ID)
     whole, total = observed(talk), Observed()
     total.join(pickle.loads(pickle.dumps(whole)))
     total.join(Observed())
     assert total == whole
     total.join(whole)
     assert (total.exchanges, total.judged) == (2 * whole.exchanges, 2 * whole.judged)
-    assert total.unexplained() == [{"api": "Heartbeat", "error_code": REBALANCE_IN_PROGRESS, "count": 2, "clients": ["c1"]}]
+    assert total.unexplained() == [{"api": "Heartbeat", "error_code": UNKNOWN_MEMBER_ID, "count": 2, "clients": ["c1"]}]
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +219,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "REFUSALS", 1)
     talk = Conversation()
     for client in ("c1", "c2", "c3", "c4"):
-        classic_heartbeat(talk, client).answered(REBALANCE_IN_PROGRESS)
-    assert left(talk) == [("Heartbeat", REBALANCE_IN_PROGRESS, 4, [OTHERS, "c1", "c2"])]
+        classic_heartbeat(talk, client).answered(UNKNOWN_MEMBER_ID)
+    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 4, [OTHERS, "c1", "c2"])]
     talk = Conversation()
     a = opened(talk, 1)
     for _ in range(3):
