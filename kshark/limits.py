@@ -129,7 +129,7 @@ LISTED_SESSIONS: Final = 100_000
 #: Members of share groups on one connection whose last request is remembered for the tables.
 MEMBERS_OF_CONNECTION: Final = 1_000
 #: Requests of one share session that wait for the answer of an earlier one.
-WAITING_STEPS: Final = 1_000
+WAITING_STEPS: Final = 100
 #: Findings of one share session that wait for what the capture shows later.
 WAITING_VERDICTS: Final = 100
 #: Requests of one share session that were open when the last one came.

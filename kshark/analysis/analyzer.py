@@ -258,7 +258,7 @@ class Analyzer:
     def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
         connection, first = self._connections.ended(event)
         said: list[Verdict] = [*self._oddities.ended(connection, event)] if type(event) is Closed else []
-        for runner in list(connection.users):
+        for runner in [*connection.users.values()]:
             if first and connection.end is not None:
                 noticed = connection.end.by == "broker" or not runner.waits_on(connection)
                 runner.ended(connection, connection.end)
@@ -273,7 +273,7 @@ class Analyzer:
     def _request(self, message: Message, connection: Connection) -> Sequence[Verdict]:
         step = step_of(message, connection)
         if step is None or connection.broker is None:
-            for user in connection.users:
+            for user in connection.users.values():
                 user.blind(message.packet, "cut")
                 user.state.member.listed = None
             return ()
@@ -285,7 +285,7 @@ class Analyzer:
             runner = self._runners[key]
         else:
             self._runners.move_to_end(key)
-            step.group_id, step.member_id = runner.group_id, runner.member_id  # one text for all of them
+            step.group_id, step.member_id = runner.owner  # one text for all of them
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
         runner.state.member.hears(step)
@@ -315,7 +315,7 @@ class Analyzer:
 
     def _seen_twice(self, step: Step, answer: Answer, runner: ShareSessionRunner) -> Sequence[Verdict]:
         """What a broker handed out at another of its addresses it did not hand out here again."""
-        others = (self._runners.get((broker, runner.group_id, runner.member_id)) for broker in runner.state.member.brokers)
+        others = (self._runners.get((broker, *runner.owner)) for broker in runner.state.member.brokers)
         twin = handed_elsewhere(step, answer, [one.state for one in others if one is not None and one is not runner])
         return () if twin is None else runner.echo(step, answer, twin)
 

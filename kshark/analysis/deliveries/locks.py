@@ -70,6 +70,9 @@ class GroupLocks:
                 del self._of[member_id]
 
 
+_Entry = tuple[int, int, int, int, Hold]
+
+
 class Locks:
     """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many of no use."""
 
@@ -78,37 +81,49 @@ class Locks:
         self.number = group.number()
         self._group = group
         #: A heap; its entries are told apart by a number.
-        self._entries: list[tuple[int, int, int, int, Hold]] = []
+        self._entries: list[_Entry] = []
         self._number = 0
         #: When the first of them is out: asked of every request, without a call; and what the group was told of that, if not less.
         self.first_ns = self.told_ns = _NEVER
-        #: Whose they are, and of some that are gone whose they were.
-        self._members: set[str | None] = set()
+        #: By member its entries, some that are gone among them; how many these are in all, at most.
+        self._members: dict[str | None, list[_Entry]] = {}
+        self._listed = 0
         #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
         self.forgotten_ns = 0
 
     def add(self, hold: Hold, first: int, last: int) -> None:
         """One more."""
         self._number += 1
-        heappush(self._entries, (hold.late_ns, self._number, first, last, hold))
-        member_id = hold.step.member_id
-        if member_id not in self._members:
-            self._members.add(member_id)
-            self._group.join(member_id, self)
+        entry = hold.late_ns, self._number, first, last, hold
+        heappush(self._entries, entry)
+        self._list(entry)
         if hold.late_ns < self.first_ns:
             self.first_ns = hold.late_ns
             if hold.late_ns < self.told_ns:
                 self._group.tell(self)
 
+    def _list(self, entry: _Entry) -> None:
+        member_id = entry[4].step.member_id
+        mine = self._members.get(member_id)
+        if mine is None:
+            mine = self._members[member_id] = []
+            self._group.join(member_id, self)
+        mine.append(entry)
+        self._listed += 1
+
     def trim(self, records: OffsetRanges[May], count: int) -> None:
         """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many ranges."""
-        if len(self._entries) > 2 * count + _STALE:
+        entries = self._entries
+        if len(entries) > 2 * count + _STALE:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
-            self._entries = [entry for entry in self._entries if id(entry[4]) in live]
-            heapify(self._entries)
-            self.first_ns = self._entries[0][0] if self._entries else _NEVER
-        if len(self._members) > 2 * len(self._entries) + _STALE:
-            self._forget(self._members - {entry[4].step.member_id for entry in self._entries})
+            self._entries = entries = [entry for entry in entries if id(entry[4]) in live]
+            heapify(entries)
+            self.first_ns = entries[0][0] if entries else _NEVER
+        if self._listed > 2 * len(entries) + _STALE:
+            members, self._members, self._listed = self._members, {}, 0
+            for entry in entries:
+                self._list(entry)
+            self._group.leave(members.keys() - self._members.keys(), self)
 
     def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
         """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be left."""
@@ -116,24 +131,27 @@ class Locks:
         found: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
             *_, first, last, hold = heappop(entries)
-            if hold.left:
+            if hold.left > 0:
                 found.append((first, last, hold))
+                hold.left = 0
         self.first_ns = entries[0][0] if entries else _NEVER
         return found
 
     def of(self, member_id: str | None) -> list[tuple[int, int]]:
         """First and last offsets, in their order, of those that the member has, or had."""
-        if member_id not in self._members:
+        mine = self._members.get(member_id)
+        if mine is None:
             return []
-        return sorted({(first, last) for _, _, first, last, hold in self._entries if hold.left and hold.step.member_id == member_id})
+        self._listed -= len(mine)
+        mine[:] = [entry for entry in mine if entry[4].left > 0]
+        self._listed += len(mine)
+        return sorted({entry[2:4] for entry in mine})
 
     def clear(self, until_ns: int = 0) -> None:
         """All begins anew; locks that nobody saw may last until `until_ns`."""
         self.forgotten_ns = max(self.forgotten_ns, until_ns, *(entry[0] for entry in self._entries))
         self._entries.clear()
         self.first_ns = _NEVER
-        self._forget(self._members)
-
-    def _forget(self, members: set[str | None]) -> None:
-        self._group.leave(members, self)
-        self._members = self._members - members
+        self._group.leave(self._members, self)
+        self._members.clear()
+        self._listed = 0

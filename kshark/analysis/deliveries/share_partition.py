@@ -278,6 +278,8 @@ class SharePartition:
             self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
             self.worn.give_back(one.first, one.last, back)
             if certain:
+                for hold in {record.hold for record in mine if record.hold is not None}:
+                    hold.left -= one.last - one.first + 1
                 self._say(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
 
     # -- what a share coordinator has stored of it
@@ -292,8 +294,7 @@ class SharePartition:
         for piece in earlier.over(0, start - 1):
             if is_done(piece.value):  # and stays so, for acknowledgements that come twice
                 self.records.put(*piece)
-        self._is_fresh = start < 0
-        self._begun_at = 0
+        self._is_fresh, self._begun_at = start < 0, 0
         self.start = self.end = None if start < 0 else start
         for one in stored:
             self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))

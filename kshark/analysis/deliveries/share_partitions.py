@@ -16,11 +16,12 @@ from kshark import limits
 from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries import fast_path
 from kshark.analysis.deliveries.given_up import given_up
+from kshark.analysis.deliveries.lock_times import LockTimes
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
 from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Unserved
-from kshark.analysis.deliveries.records_in_flight import Handed, Locked, Piece, Stored, runs_of, stored_of
+from kshark.analysis.deliveries.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.deliveries.sight import seen_since
 from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
@@ -44,7 +45,7 @@ from kshark.analysis.sessions.steps import (
     Step,
 )
 from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection, User
+from kshark.analysis.surroundings.connections import Connection, Owner, User
 from kshark.analysis.surroundings.releases import all_say
 from kshark.analysis.verdict import Verdict
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
@@ -78,6 +79,7 @@ class Deliveries:
         self._partitions: OrderedDict[_Key, SharePartition] = OrderedDict()
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
         self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
+        self._lock_times: dict[str | None, LockTimes] = defaultdict(LockTimes)
         self._stranded = Stranded()
         self._wide = WidePartitions()
         #: How many ranges each partition remembers that are done with.
@@ -170,12 +172,12 @@ class Deliveries:
             return
         known = noticed and dies and opening is not None and not is_older and _is_alone(session, connection)
         held = session.in_flight.partitions if known else None
-        self._let_go(session, (user.group_id, user.member_id), (at.packet, at.time_ns), held, None)
+        self._let_go(session, user.owner, (at.packet, at.time_ns), held, None)
 
     def _let_go(
         self,
         session: SessionState,
-        of: tuple[str | None, str | None],
+        of: Owner,
         at: tuple[int, int],
         held: Container[Partition] | None,
         by: Step | None,
@@ -281,6 +283,8 @@ class Deliveries:
             if signs or partition.worn.ranges or self._rules.covering is not None:
                 self._look(step, answer, session, partition, handed, signs, said)
             partition.acquire(step, answer, handed)
+            if locked is None or locked.lock_ns != answer.lock_ns:
+                self._lock_times[step.group_id].acquired(partition, locked)
             if partition.window.last - partition.window.low >= LEAST - 1:
                 self._wide.add(partition)
         answer.spans = {}  # what of them matters is known of the records
@@ -290,7 +294,7 @@ class Deliveries:
         signs = 0 if step.most_records is None else LIMITED.sign
         if partition.earlier is not None:
             signs |= ANEW.sign
-        return signs if self._locked_otherwise(partition, answer.lock_ns) is None else signs | RELOCKED.sign
+        return signs if self._lock_times[step.group_id].other(partition, answer.lock_ns) is None else signs | RELOCKED.sign
 
     def _look(
         self,
@@ -309,7 +313,7 @@ class Deliveries:
         if not signs and self._rules.covering is None:
             return
         stranded = self._stranded.of(step.group_id, partition.leader)
-        locked = self._locked_otherwise(partition, answer.lock_ns) if signs & RELOCKED.sign else None
+        locked = self._lock_times[step.group_id].other(partition, answer.lock_ns) if signs & RELOCKED.sign else None
         now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
         self._rules.cover(now, accepted=True)
         if signs:
@@ -341,12 +345,6 @@ class Deliveries:
                 self._rules.look_at(now, said)
             session.hints[partition] = hint._replace(last=step)
         return said
-
-    def _locked_otherwise(self, partition: SharePartition, lock_ns: int | None) -> Locked | None:
-        """The last acquisition of the partition, or else of another of its group, whose locks were to last longer, or not as long."""
-        others, cluster = self._groups[partition.group_id].values(), partition.leader.cluster
-        before = [partition.locked] if partition.locked is not None else [one.locked for one in others if one.leader.cluster == cluster]
-        return None if lock_ns is None else next((one for one in before if one is not None and one.lock_ns != lock_ns), None)
 
     def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:
         """A fetch without records."""
@@ -385,12 +383,14 @@ class Deliveries:
 
     def _forget(self, group_id: str | None, partition: Partition) -> None:
         of_group = self._groups[group_id]
-        of_group.pop(partition).locks.clear()
+        gone = of_group.pop(partition)
+        gone.locks.clear()
+        self._lock_times[group_id].drop(gone, gone.locked)
         if not of_group:
-            del self._groups[group_id], self._locks[group_id]
+            del self._groups[group_id], self._locks[group_id], self._lock_times[group_id]
         self._wide.drop(group_id, partition)
 
 
 def _is_alone(session: SessionState, connection: Connection) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none (4.2)."""
-    return all(user.state is session for user in connection.users)
+    return all(user.state is session for user in connection.users.values())

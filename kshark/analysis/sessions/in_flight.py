@@ -31,6 +31,8 @@ from kshark.analysis.sessions.steps import (
 _ALL_LISTED_ENTER: Final = 1
 
 
+#: Where there is no room for one more range, those whose lock is out are looked for: once in so many times as this part of all.
+_PART: Final = 10
 #: How long records are locked by default (group.share.record.lock.duration.ms).
 _LOCK_NS: Final = 30_000_000_000
 #: The partitions of a new session: an empty set of its own would take 216 bytes.
@@ -57,7 +59,7 @@ class InFlight:
     """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
 
     `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
-    `held` lists ranges in the order of their offsets, `ranges` counts them.
+    `held` lists ranges in the order of their offsets, `ranges` counts them; `full` counts how often there was no room for one more.
     """
 
     partitions: set[Partition] | frozenset[Partition] | None = None
@@ -65,6 +67,7 @@ class InFlight:
     acknowledged_only: dict[Partition, Step] = field(default_factory=nothing)
     held: dict[Partition, list[Held]] = field(default_factory=nothing)
     ranges: int = 0
+    full: int = 0
 
     def take(self, step: Step, reply: Reply) -> None:
         """The effect of a step on partitions and records."""
@@ -115,8 +118,10 @@ class InFlight:
         if found and found[-1].last >= first:
             self._end(partition, first, last)
         if self.ranges >= limits.HELD_RANGES:
-            self._forget_unlocked(now_ns)
-            found = self.held.get(partition)
+            if self.full % (limits.HELD_RANGES // _PART or 1) == 0:
+                self._forget_unlocked(now_ns)
+                found = self.held.get(partition)
+            self.full += 1
         if first <= last and self.ranges < limits.HELD_RANGES:
             if found is None:
                 self.held = self.held or {}
@@ -140,6 +145,8 @@ class InFlight:
         low = bisect_left(found, first, key=_last)
         high = bisect_right(found, last, lo=low, key=_first)
         rest = _without(found[low:high], first, last)
+        if self.ranges + len(rest) > limits.HELD_RANGES + high - low:
+            rest = rest[-1:]  # no room for both sides
         found[low:high] = rest
         self.ranges += low - high + len(rest)
 

@@ -23,7 +23,7 @@ from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.situation import SessionEnd, Situation
 from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Call, Step
 from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.surroundings.connections import Connection, Owner
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 #: What is said of refusals that nothing explains.
@@ -59,14 +59,14 @@ class ShareSessionRunner:
     too: nothing is looked at twice.
     """
 
-    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "echoes", "group_id", "listing", "member_id", "state")
+    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "echoes", "listing", "owner", "state")
 
     def __init__(
         self,
         book: RuleBook,
         state: SessionState,
         listing: Listing,
-        of: tuple[str | None, str | None],
+        owner: Owner,
         covering: Covering | None = None,
         *,
         exact: bool = False,
@@ -78,7 +78,7 @@ class ShareSessionRunner:
         self._exact = exact
         self._queue: list[Step | Ended | Left | Blind] = []
         self._pending: tuple[Verdict, ...] = ()
-        self.group_id, self.member_id = of
+        self.owner = owner
         self.echoes: dict[Connection, Echo] = NOTHING
 
     # -- what happens
@@ -90,7 +90,7 @@ class ShareSessionRunner:
                 return ()
             del self.echoes[step.connection]
         self._queue.append(step)
-        step.connection.users[self] = None
+        step.connection.users[self.owner] = self
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
     def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
@@ -124,7 +124,7 @@ class ShareSessionRunner:
         connection = step.connection
         self.echoes = {**self.echoes, connection: Echo(other.connection)}
         self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
-        connection.users.pop(self, None)
+        connection.leave(self)
         text = f"{other.story} on {other.connection.client}; {step.story} on {connection.client}, with the same answer"
         return (Verdict(connections.SEEN_TWICE, Argument(text, (other, step), EXCHANGE), Judgement("note")),)
 
@@ -183,7 +183,7 @@ class ShareSessionRunner:
         self._pending = ()
         self.listing.end(self.state)
         for trace in self.state.here.values():
-            trace.last.connection.users.pop(self, None)
+            trace.last.connection.leave(self)
         self.state.lose_sight("beginning_not_seen")
         return said
 

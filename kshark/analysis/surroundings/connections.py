@@ -17,6 +17,10 @@ _NEVER: Final = 1 << 62
 _OTHER: Final[dict[By, By]] = {"client": "broker", "broker": "client", "unknown": "unknown"}
 
 
+#: Group id and member id.
+Owner = tuple[str | None, str | None]
+
+
 class User(Protocol):
     """A share session that uses a connection; `state` is its SessionState."""
 
@@ -24,10 +28,7 @@ class User(Protocol):
     def state(self) -> Any: ...
 
     @property
-    def group_id(self) -> str | None: ...
-
-    @property
-    def member_id(self) -> str | None: ...
+    def owner(self) -> Owner: ...
 
     def ended(self, connection: Connection, end: End) -> None:
         """The connection ended."""
@@ -63,8 +64,8 @@ class Connection:
     odd: tuple[Any, ...] = ()
     #: Answers to requests that it does not hold.
     orphans: int = 0
-    #: Share sessions that use it, in the order in which they came.
-    users: dict[User, None] = field(default_factory=dict)
+    #: Share sessions that use it, by owner, in the order in which they came.
+    users: dict[Owner, User] = field(default_factory=dict)
     #: How far the times of its packets can be trusted beside those of others.
     clock: Clock = field(default_factory=Clock)
     #: The client's address without its port; which end is the client, the first request tells.
@@ -94,7 +95,13 @@ class Connection:
 
     def state_of(self, group_id: str | None, member_id: str | None) -> Any:
         """The SessionState of a member's session that uses it; None where there is none."""
-        return next((user.state for user in self.users if (user.group_id, user.member_id) == (group_id, member_id)), None)
+        user = self.users.get((group_id, member_id))
+        return None if user is None else user.state
+
+    def leave(self, user: User) -> None:
+        """That session uses it no more."""
+        if self.users.get(user.owner) is user:
+            del self.users[user.owner]
 
     def ended_between(self, first: int, last: int) -> End | None:
         """The first of its ends that lies between two packets."""

@@ -144,6 +144,15 @@ def test_too_many_ranges_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     assert (ranges(held), held.ranges) == ([(40, 41)], 1)
 
 
+def test_a_range_is_not_split_into_more_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which side is kept does not matter: what is not remembered is not said to be unacknowledged."""
+    monkeypatch.setattr(limits, "HELD_RANGES", 2)
+    held = took(InFlight(), acquires((0, 99)), acknowledges((10, 10)), acknowledges((20, 20)))
+    assert (ranges(held), held.ranges) == ([(0, 9), (21, 99)], 2)
+    took(held, acknowledges((0, 9)), acknowledges((30, 30)))
+    assert (ranges(held), held.ranges) == ([(21, 29), (31, 99)], 2)
+
+
 # -- partitions
 
 
