@@ -8,7 +8,7 @@ Source: Kafka protocol guide, "Common Request and Response Structure".
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from struct import Struct
@@ -302,7 +302,8 @@ class Stream:
     def open_ids(self, other: Stream) -> list[int]:
         """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last here."""
         now = self.ready[-1]
-        asked = [signed(number) for number in other.ids if number >> 32 <= now][-REMEMBERED:]
+        end = bisect_left(other.ids, now + 1 << 32)
+        asked = [signed(number) for number in other.ids[max(0, end - REMEMBERED) : end]]
         return open_at(asked, signed(self.ids[-1]) if self.ids else None)
 
     def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:

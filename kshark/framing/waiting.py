@@ -7,6 +7,7 @@ connection, so that the order is the same however many packets come at once, and
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Final
 
 from kshark import limits
@@ -29,7 +30,8 @@ class Waits:
         self.since = (NEVER, NEVER)
         #: Others do not wait for this connection any more.
         self.late = False
-        #: By side: what came from one packet on and before another one was known with that one. None: nothing was known late.
+        #: By side: what came from one packet on and before another one was known with that one; both rise from one such pair to the
+        #: next. None: nothing was known late.
         self._known: tuple[list[tuple[int, int]], list[tuple[int, int]]] | None = None
 
     @property
@@ -42,7 +44,9 @@ class Waits:
             return packet
         if side is None:
             return max(self.place(packet, 0), self.place(packet, 1))
-        return max([known for since, known in self._known[side] if since <= packet < known], default=packet)
+        known = self._known[side]
+        at = bisect_right(known, (packet, NEVER))
+        return max(packet, known[at - 1][1]) if at else packet
 
     def known(self, packet: int, side: int | None) -> int:
         """Its place; NEVER where it waits still."""
@@ -66,7 +70,7 @@ class Waits:
         if self._known is None:
             self._known = [], []
         for side in sides:
-            self._known[side].append((since, packet))
+            _add(self._known[side], since, packet)
         self._news = self._news or []
         self._news.append((since, packet))
 
@@ -81,9 +85,10 @@ class Waits:
 
     def forget(self, horizon: int) -> bool:
         """Forgets what is over; True if nothing is left."""
-        if not self.waits and self._known is not None:
+        if self._known is not None:
+            over = min(horizon, self.hole, *self.since)
             for known in self._known:
-                known[:] = [each for each in known if each[1] > horizon]
+                known[:] = [each for each in known if each[1] > over]
             if not (self._known[0] or self._known[1]):
                 self._known = None
         return not self.waits and self._known is None and self.hole == NEVER
@@ -101,3 +106,14 @@ class Waits:
         """So many nanoseconds it waits already."""
         held = self._held()
         return 0 if held == NEVER else clock.at(packet) - clock.at(held)
+
+
+def _add(known: list[tuple[int, int]], since: int, packet: int) -> None:
+    """One pair more; of two that were known alike, or the earlier of which was known later, only that one tells anything."""
+    at = bisect_left(known, (since, packet))
+    if (at < len(known) and known[at][0] == since) or (at and known[at - 1][1] >= packet):
+        return
+    low = at - 1 if at and known[at - 1][0] == since else at
+    while at < len(known) and known[at][1] <= packet:
+        at += 1
+    known[low:at] = [(since, packet)]
