@@ -144,6 +144,8 @@ SHARE_PARTITIONS: Final = 10_000
 IN_FLIGHT_RANGES: Final = 10_000
 #: Spans of offsets that are told of one records field; of further ones nothing is known.
 RECORD_SPANS: Final = 64
+#: Of the ranges in flight in a share partition, those that are listed with each change of it.
+LISTED_RANGES: Final = 32
 #: Of all share partitions together, ranges that are done with; each keeps its part.
 DONE_RANGES: Final = 100_000
 #: Members and topics of which what they do again and again is counted.

@@ -108,8 +108,8 @@ class _Reading:
     """Deliveries of a capture, up to the moment that was asked for; what else is known when it is over."""
 
     def __init__(self, source: Source, args: Namespace) -> None:
-        self._log = DeliveryLog()
-        self.analyzer = Analyzer(tell=self._log.change)
+        self._log = DeliveryLog(args.offset)
+        self.analyzer = Analyzer(tell=None if args.holders or args.at is not None else self._log.change)
         self.now_ns = 0
         #: The capture ended before that moment, or none was asked for.
         self.over = False

@@ -24,6 +24,8 @@ _STYLES: Final = {
 #: Of a change: what stands below the other columns in a narrow terminal.
 _BELOW: Final = Column("records of", elastic=10), Column("in flight afterwards", elastic=20, drop=1)
 _INDENT: Final = 8
+#: So many of the ranges in flight stand in a row.
+_SHOWN: Final = 12
 _CHANGES: Final = (
     Column("packet", right=True),
     Column("time"),
@@ -159,6 +161,7 @@ def _by(member_id: str | None, names: dict[str | None, str]) -> str:
 def _change(one: Delivery, names: dict[str | None, str], places: dict[_Place, str], offset: int | None) -> list[Cell]:
     by = _by(one.member_id, names)
     ranges = [its for its in one.ranges if offset is None or its.first_offset <= offset <= its.last_offset]
+    more = max(len(ranges) - _SHOWN, 0) + one.more_ranges
     return [
         str(one.packet),
         clock(one.time_ns, 3),
@@ -168,7 +171,10 @@ def _change(one: Delivery, names: dict[str | None, str], places: dict[_Place, st
         _offsets(one.offsets) if offset is None else str(offset),
         _number(one.start_offset),
         _number(one.end_offset),
-        [span for at, its in enumerate(ranges) for span in _span(its, names, "  " if at else "")],
+        [
+            *(span for at, its in enumerate(ranges[:_SHOWN]) for span in _span(its, names, "  " if at else "")),
+            *([(f"  … {number(more)} more", DIM)] if more else ()),
+        ],
     ]
 
 

@@ -219,3 +219,22 @@ def test_the_leader_moves(kshark: Run) -> None:
     assert [line.split() for line in told if "leader changed" in line] == [
         ["398", "01:39:30.268", "moves", "·", "t[0]", "leader", "changed", "?", "5"]
     ]
+
+
+def test_of_many_ranges_the_first_are_listed_and_the_others_counted(kshark: Run, tmp_path: Path) -> None:
+    """Every second record is handed out, one by one; with `--at`, and of one record, all of them are there."""
+    talk = Conversation()
+    member = talk.member("a")
+    member.share_fetch(0, [0]).answered()
+    for number in range(50):
+        rows = [{"first_offset": 2 * number, "last_offset": 2 * number, "delivery_count": 1}]
+        partition = {"partition_index": 0, "error_code": 0, "acknowledge_error_code": 0, "records": b"", "acquired_records": rows}
+        member.share_fetch(1 + number).answered(responses=[{"topic_id": TOPIC, "partitions": [partition]}])
+    path = written(tmp_path, talk.wire.packets)
+    *_, before, last = kshark("deliveries", path, "-T", "json").json
+    assert [(len(one["ranges"]), one["more_ranges"]) for one in (before, last)] == [(32, 17), (32, 18)]
+    assert "more_ranges" not in kshark("deliveries", path, "-T", "json").json[31]
+    assert kshark("deliveries", path).lines[-3].endswith("22 acquired ×1 c1  … 38 more")
+    (state,) = kshark("deliveries", path, "-T", "json", "--at", "100000").json
+    assert len(state["ranges"]) == 50
+    assert kshark("deliveries", path, "--offset", "98").lines[-3].endswith("98 acquired ×1 c1")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from kshark import limits
 from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.machines.in_flight import ACQUIRED, UNKNOWN
@@ -23,12 +24,13 @@ class InFlightRange(msgspec.Struct, gc=False):
     member_id: str | None
 
 
-class Delivery(msgspec.Struct, gc=False):
+class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     """One change of a share partition; its fields, in this order, are the JSON line (`kshark deliveries -T json`).
 
     `event`: acquired, accepted, released, rejected, gap, renewed, lock_timeout, session_released, leader_changed, offset_reset; `offsets`
     are the ranges that it happened to. `start_offset` is null where the capture does not tell it; `end_offset` is the next offset to
-    acquire. `ranges` are the records from the start offset on, as they are afterwards.
+    acquire. `ranges` are the records from the start offset on, as they are afterwards, limits.LISTED_RANGES at most; where that are not
+    all, `more_ranges` says how many are not listed.
     """
 
     group_id: str | None
@@ -45,6 +47,7 @@ class Delivery(msgspec.Struct, gc=False):
     offsets: list[Offsets]
     client_id: str | None
     client: str | None
+    more_ranges: int = 0
 
     def has(self, offset: int) -> bool:
         """Whether it happened to that record."""
@@ -84,24 +87,29 @@ class Holder(msgspec.Struct, gc=False):
 
 
 class DeliveryLog:
-    """Changes as they are listed: what happens to several ranges with one exchange is one change. `change` is told them by an Analyzer."""
+    """Changes as they are listed: what happens to several ranges with one exchange is one change. `change` is told them by an Analyzer.
 
-    def __init__(self) -> None:
+    `offset`: changes of that record are listed with all ranges.
+    """
+
+    def __init__(self, offset: int | None = None) -> None:
         self._told: list[Delivery] = []
+        self._offset = offset
 
     def change(self, change: Change) -> None:
-        offsets = (change.first, change.last)
-        group_id, (topic_id, partition) = change.partition.group_id, change.partition.partition
+        offsets, of = (change.first, change.last), change.partition
+        group_id, (topic_id, partition) = of.group_id, of.partition
         for one in reversed(self._told):
             if one.packet != change.packet or one.member_id != change.member_id:
                 break
             if (one.event, one.group_id, one.topic_id, one.partition) == (change.event, group_id, topic_id, partition):
                 one.offsets.append(offsets)
-                one.start_offset, one.end_offset = change.partition.start, change.partition.end
-                one.ranges = list(_ranges(change.partition, change.time_ns))
+                one.start_offset, one.end_offset = of.start, of.end
+                one.ranges, one.more_ranges = self._ranges(change, one.offsets)
                 return
         step = change.step
         client_id, client = (None, None) if step is None else (step.client_id, step.connection.client)
+        ranges, more = self._ranges(change, [offsets])
         self._told.append(
             Delivery(
                 group_id=group_id,
@@ -112,14 +120,23 @@ class DeliveryLog:
                 time_ns=change.time_ns,
                 event=change.event,
                 member_id=change.member_id,
-                start_offset=change.partition.start,
-                end_offset=change.partition.end,
-                ranges=list(_ranges(change.partition, change.time_ns)),
+                start_offset=of.start,
+                end_offset=of.end,
+                ranges=ranges,
                 offsets=[offsets],
                 client_id=client_id,
                 client=client,
+                more_ranges=more,
             )
         )
+
+    def _ranges(self, change: Change, offsets: Iterable[Offsets]) -> tuple[list[InFlightRange], int]:
+        """Those that are listed, and how many more there are."""
+        is_asked = self._offset is not None and any(first <= self._offset <= last for first, last in offsets)
+        most = None if is_asked else limits.LISTED_RANGES
+        pieces = _pieces(change.partition, change.time_ns, most)
+        more = change.partition.records.count_from(pieces[-1].last + 1) if pieces else 0
+        return [*_joined(pieces)], more
 
     def since(self) -> list[Delivery]:
         """Since the last time."""
@@ -130,7 +147,7 @@ class DeliveryLog:
 def state_of(partition: SharePartition, now_ns: int) -> InFlightState:
     """What its records are in at that time."""
     topic_id, number = partition.partition
-    ranges = list(_ranges(partition, now_ns))
+    ranges = [*_joined(_pieces(partition, now_ns))]
     return InFlightState(partition.group_id, topic_id, None, number, partition.start, partition.end, ranges)
 
 
@@ -156,18 +173,20 @@ def holders_of(partition: SharePartition, now_ns: int) -> list[Holder]:
     return [*found.values()]
 
 
-def _pieces(partition: SharePartition, now_ns: int) -> Iterable[Piece]:
-    """Records from the start offset on."""
-    first, last = partition.records.first, partition.records.last
-    if first is None or last is None:
-        return ()
-    return partition.over(first if partition.start is None else partition.start, last, now_ns, now_ns)
+def _pieces(partition: SharePartition, now_ns: int, most: int | None = None) -> list[Piece]:
+    """Records from the start offset on: all, or so many ranges."""
+    records = partition.records
+    first = records.first if partition.start is None else partition.start
+    if first is None:
+        return []
+    pieces = records.ranges_from(first, len(records) if most is None else most)
+    return [partition.between(piece, now_ns, now_ns) for piece in pieces]
 
 
-def _ranges(partition: SharePartition, now_ns: int) -> Iterator[InFlightRange]:
-    """The same; neighbours that are alike are one range."""
+def _joined(pieces: Iterable[Piece]) -> Iterator[InFlightRange]:
+    """They as they are listed: neighbours that are alike are one range."""
     before: InFlightRange | None = None
-    for piece in _pieces(partition, now_ns):
+    for piece in pieces:
         told = _range(piece)
         if before is not None and before.last_offset + 1 == told.first_offset and _same(before, told):
             before.last_offset = told.last_offset

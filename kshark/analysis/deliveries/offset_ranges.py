@@ -71,6 +71,15 @@ class OffsetRanges(Generic[Value]):
         found = bisect_left(self._lasts, offset)
         return Ranged(self._firsts[found], self._lasts[found], self._values[found]) if found < len(self._firsts) else None
 
+    def ranges_from(self, offset: int, most: int) -> list[Ranged[Value]]:
+        """The first ones from an offset on, cut off there; no more than that."""
+        at = bisect_left(self._lasts, offset)
+        return self.over(offset, self._lasts[min(at + most, len(self._lasts)) - 1]) if at < len(self._lasts) else []
+
+    def count_from(self, offset: int) -> int:
+        """How many of them are above an offset, or hold it."""
+        return len(self._lasts) - bisect_left(self._lasts, offset)
+
     def over(self, first: int, last: int) -> list[Ranged[Value]]:
         """What is known between two offsets, cut off there."""
         firsts, lasts, values = self._firsts, self._lasts, self._values

@@ -146,7 +146,10 @@ class ShareSessionRunner:
 
     def blind(self, packet: int, doubt: str) -> None:
         """What is known of the session may be wrong from that packet on."""
-        self._queue.append(Blind(packet, doubt))
+        queue = self._queue
+        if queue and isinstance(queue[-1], Blind):
+            del queue[-1]  # one is as good as many
+        queue.append(Blind(packet, doubt))
         self.state.unread = packet
 
     # -- what can be said

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import gc
+import struct
 import tracemalloc
 
 from kshark.analysis import Analyzer
+from kshark.api_keys import SHARE_FETCH
 from tests.conversation import Conversation, events
 
 
-def held(sessions: int, upto: int) -> int:
-    """Bytes for so many sessions on one connection, epochs used up to that one; the messages themselves not counted."""
-    talk = Conversation()
-    connection = talk.connection()
-    for number in range(sessions):
-        member = talk.member(f"member-{number}", connection=connection)
-        for epoch in range(upto + 1):
-            member.share_fetch(epoch).answered()
-    happened, analyzer = events(talk)[:-1], Analyzer()  # the connection is still open
+def held_behind(talk: Conversation) -> int:
+    """Bytes when all of it is read and its connections are still open; the messages themselves not counted."""
+    happened, analyzer = events(talk)[:-1], Analyzer()
     gc.collect()
     tracemalloc.start()
     try:
@@ -26,6 +22,17 @@ def held(sessions: int, upto: int) -> int:
         return tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
+
+
+def held(sessions: int, upto: int) -> int:
+    """Bytes for so many sessions on one connection, epochs used up to that one."""
+    talk = Conversation()
+    connection = talk.connection()
+    for number in range(sessions):
+        member = talk.member(f"member-{number}", connection=connection)
+        for epoch in range(upto + 1):
+            member.share_fetch(epoch).answered()
+    return held_behind(talk)
 
 
 def test_an_idle_session_takes_little() -> None:
@@ -37,3 +44,20 @@ def test_an_idle_session_takes_little() -> None:
 def test_a_session_takes_no_more_the_longer_it_is_used() -> None:
     held(10, 1)
     assert held(10, 40) < 1.2 * held(10, 2)
+
+
+def test_requests_that_cannot_be_read_take_nothing() -> None:
+    """Each of them makes all sessions of its connection doubtful."""
+
+    def unreadable(unread: int) -> int:
+        talk = Conversation()
+        connection = talk.connection()
+        for number in range(20):
+            talk.member(f"member-{number}", connection=connection).share_fetch(0).answered()
+        for number in range(1, unread + 1):
+            connection.tcp.client(struct.pack(">ihhih", 13, SHARE_FETCH, 1, -number, 1) + b"c\0\x7f")
+            connection.tcp.broker(struct.pack(">iib", 5, -number, 0))
+        return held_behind(talk)
+
+    unreadable(5)
+    assert unreadable(300) < unreadable(30) + 50_000
