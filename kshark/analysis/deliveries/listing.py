@@ -97,14 +97,14 @@ class DeliveryLog:
         self._offset = offset
 
     def change(self, change: Change) -> None:
-        offsets, of = (change.first, change.last), change.partition
-        group_id, (topic_id, partition) = of.group_id, of.partition
+        offsets, partition = (change.first, change.last), change.partition
+        topic_id, number = partition.partition
         for one in reversed(self._told):
             if one.packet != change.packet or one.member_id != change.member_id:
                 break
-            if (one.event, one.group_id, one.topic_id, one.partition) == (change.event, group_id, topic_id, partition):
+            if (one.event, one.group_id, one.topic_id, one.partition) == (change.event, partition.group_id, topic_id, number):
                 one.offsets.append(offsets)
-                one.start_offset, one.end_offset = of.start, of.end
+                one.start_offset, one.end_offset = partition.start, partition.end
                 one.ranges, one.more_ranges = self._ranges(change, one.offsets)
                 return
         step = change.step
@@ -112,16 +112,16 @@ class DeliveryLog:
         ranges, more = self._ranges(change, [offsets])
         self._told.append(
             Delivery(
-                group_id=group_id,
+                group_id=partition.group_id,
                 topic_id=topic_id,
                 topic=None,
-                partition=partition,
+                partition=number,
                 packet=change.packet,
                 time_ns=change.time_ns,
                 event=change.event,
                 member_id=change.member_id,
-                start_offset=of.start,
-                end_offset=of.end,
+                start_offset=partition.start,
+                end_offset=partition.end,
                 ranges=ranges,
                 offsets=[offsets],
                 client_id=client_id,
