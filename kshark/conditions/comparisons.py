@@ -80,6 +80,8 @@ class Compare(Condition):
 
     def in_sql(self, sql: Sql) -> str:
         left, right = self.left.in_sql(sql), self.right.in_sql(sql)
+        if self._orders and bytes in map(_constant_type, (self.left, self.right)):
+            left, right = f"unbase64({left})", f"unbase64({right})"  # base64 has another order than its bytes
         there = "".join(f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other))
         return f"coalesce({there}{left} {_SQL_OPERATORS.get(self.operator, self.operator)} {right}, false)"
 
@@ -87,8 +89,21 @@ class Compare(Condition):
         left, right = self.left.words(it), self.right.words(it)
         return left if (self.operator, right) == ("==", "true") else f"{left} {self.operator} {right}"
 
+    @property
+    def _orders(self) -> bool:
+        return self.operator not in _SQL_OPERATORS
+
     def check(self, struct: Field) -> None:
-        _same_kind(self, {self.left.kind(struct), self.right.kind(struct)})
+        kinds = {self.left.kind(struct), self.right.kind(struct)}
+        _same_kind(self, kinds)
+        if self._orders and kinds == {"bytes"} and bytes not in map(_constant_type, (self.left, self.right)):
+            raise SchemaError(f"{self.told}: bytes of two fields are the same, or not; they have no order")
+
+
+def _constant_type(value: Value) -> type | None:
+    """What type of constant it is; None for what rows have."""
+    constant = getattr(value, "constant", None)
+    return None if constant is None else type(constant)
 
 
 def _same_kind(condition: Condition, kinds: set[str]) -> None:

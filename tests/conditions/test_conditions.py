@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dissectors.enums import AcknowledgeType, ErrorCode
 from dissectors.share_acknowledge import DISSECTOR as SHARE_ACKNOWLEDGE
@@ -12,6 +13,7 @@ from dissectors.share_group_heartbeat import DISSECTOR as SHARE_GROUP_HEARTBEAT
 from kshark.codec import compile_reader, compile_writer
 from kshark.conditions import ALWAYS, ELEMENT, NEVER, Condition, F, any_of, by_version, compiled_together, size
 from kshark.errors import SchemaError, UsageError
+from kshark.schema import Field
 
 BATCHES = "topics.partitions.acknowledgement_batches"
 types = size("acknowledge_types")
@@ -160,6 +162,21 @@ def test_values_are_equal_where_they_are_written_the_same() -> None:
 def test_a_schema_refuses_what_it_does_not_have(condition: Condition, wrong: str) -> None:
     with pytest.raises(SchemaError, match=wrong):
         condition.check(SHARE_ACKNOWLEDGE.request.root)
+
+
+def test_bytes_of_two_fields_have_no_order() -> None:
+    two = struct_of("a", "b")
+    (F("a") == F("b")).check(two)
+    (F("a") < b"x").check(two)
+    with pytest.raises(SchemaError, match="a < b: bytes of two fields are the same, or not"):
+        (F("a") < F("b")).check(two)
+
+
+def struct_of(*names: str) -> Field:
+    """One that has these fields, of bytes."""
+    root = SHARE_ACKNOWLEDGE.request.root
+    text = next(field for field in root.fields if field.name == "group_id")
+    return replace(root, fields=tuple(replace(text, name=name, type="bytes") for name in names))
 
 
 def test_mistakes_stop_at_once() -> None:

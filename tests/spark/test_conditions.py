@@ -115,5 +115,17 @@ def test_numbers_that_no_field_can_have_are_compared_with_what_is_there(spark: A
         assert [condition.compiled()(SimpleNamespace(a=a)) for condition in some] == [*truth], a
 
 
-def compared(number: int) -> list[Condition]:
-    return [F("a") < number, F("a") <= number, F("a") > number, F("a") >= number, F("a") == number, F("a") != number]
+def test_bytes_have_their_own_order_and_not_that_of_their_base64(spark: Any) -> None:
+    from pyspark.sql import functions
+
+    data = [b"", b"\0", b"\0" * 40, b"a", b"b", b"\xe3", b"\xe3\xdf", b"\xe3\xdf\0", b"\xff"]
+    some = [made for constant in data for made in compared(constant)]
+    rows = [(b64encode(each).decode(),) for each in data]
+    typed = spark.createDataFrame([*rows, (None,)], "a string").select(functions.struct("a").alias("body"))
+    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))).collect()
+    for a, truth in zip([*data, None], found, strict=True):
+        assert [condition.compiled()(SimpleNamespace(a=a)) for condition in some] == [*truth], a
+
+
+def compared(constant: int | bytes) -> list[Condition]:
+    return [F("a") < constant, F("a") <= constant, F("a") > constant, F("a") >= constant, F("a") == constant, F("a") != constant]
