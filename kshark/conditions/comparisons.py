@@ -80,7 +80,7 @@ class Compare(Condition):
 
     def in_sql(self, sql: Sql) -> str:
         left, right = self.left.in_sql(sql), self.right.in_sql(sql)
-        if self._orders and bytes in map(_constant_type, (self.left, self.right)):
+        if self._orders and self._has_bytes:
             left, right = f"unbase64({left})", f"unbase64({right})"  # base64 has another order than its bytes
         there = "".join(f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other))
         return f"coalesce({there}{left} {_SQL_OPERATORS.get(self.operator, self.operator)} {right}, false)"
@@ -93,17 +93,16 @@ class Compare(Condition):
     def _orders(self) -> bool:
         return self.operator not in _SQL_OPERATORS
 
+    @property
+    def _has_bytes(self) -> bool:
+        """Whether one of the two is a constant of bytes."""
+        return any(isinstance(getattr(value, "constant", None), bytes) for value in (self.left, self.right))
+
     def check(self, struct: Field) -> None:
         kinds = {self.left.kind(struct), self.right.kind(struct)}
         _same_kind(self, kinds)
-        if self._orders and kinds == {"bytes"} and bytes not in map(_constant_type, (self.left, self.right)):
+        if self._orders and kinds == {"bytes"} and not self._has_bytes:
             raise SchemaError(f"{self.told}: bytes of two fields are the same, or not; they have no order")
-
-
-def _constant_type(value: Value) -> type | None:
-    """What type of constant it is; None for what rows have."""
-    constant = getattr(value, "constant", None)
-    return None if constant is None else type(constant)
 
 
 def _same_kind(condition: Condition, kinds: set[str]) -> None:

@@ -24,9 +24,9 @@ class LockTimes:
         return next((one.locked for one in others if one.leader.cluster == cluster), None)
 
     def acquired(self, partition: SharePartition, before: Locked | None) -> None:
-        """Its last acquisition is another one than that before."""
+        """Its locks last longer than with the acquisition before, or not as long."""
         now = partition.locked
-        if now is not None and (before is None or before.lock_ns != now.lock_ns):
+        if now is not None and now is not before:
             self.drop(partition, before)
             self._partitions.setdefault(now.lock_ns, {})[partition] = None
 
