@@ -11,6 +11,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Analyzer
+from tests.analysis.talks import handed
 from tests.conversation import TOPIC, Conversation, Member, events
 from tests.test_guard import counting
 
@@ -23,9 +24,8 @@ def topic_id(number: int) -> str:
 
 def gives(*ranges: tuple[int, int], count: int = 1, topic: str = TOPIC) -> dict[str, Any]:
     """An answer that hands out these ranges, delivered so often."""
-    acquired = [{"first_offset": first, "last_offset": last, "delivery_count": count} for first, last in ranges]
-    partition = {"partition_index": 0, "error_code": 0, "acknowledge_error_code": 0, "records": b"", "acquired_records": acquired}
-    return {"responses": [{"topic_id": topic, "partitions": [partition]}], "acquisition_lock_timeout_ms": 30_000}
+    (one,) = handed(*((0, first, last, count) for first, last in ranges))
+    return {"responses": [{**one, "topic_id": topic}], "acquisition_lock_timeout_ms": 30_000}
 
 
 def opened(talk: Conversation) -> Member:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.analysis.talks import handed
 from tests.cli.command import Run
 from tests.cli.incident import written
 from tests.conversation import TOPIC, Conversation
@@ -227,9 +228,7 @@ def test_of_many_ranges_the_first_are_listed_and_the_others_counted(kshark: Run,
     member = talk.member("a")
     member.share_fetch(0, [0]).answered()
     for number in range(50):
-        rows = [{"first_offset": 2 * number, "last_offset": 2 * number, "delivery_count": 1}]
-        partition = {"partition_index": 0, "error_code": 0, "acknowledge_error_code": 0, "records": b"", "acquired_records": rows}
-        member.share_fetch(1 + number).answered(responses=[{"topic_id": TOPIC, "partitions": [partition]}])
+        member.share_fetch(1 + number).answered(responses=handed((0, 2 * number, 2 * number)))
     path = written(tmp_path, talk.wire.packets)
     *_, before, last = kshark("deliveries", path, "-T", "json").json
     assert [(len(one["ranges"]), one["more_ranges"]) for one in (before, last)] == [(32, 17), (32, 18)]
