@@ -114,12 +114,17 @@ def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partiti
 
 
 def went_on_without_its_group(now: Situation) -> Argument | None:
-    """The member left its group, or was told that it is out, and goes on in its session. Said once."""
+    """The member left its group, or was told that it is out, and goes on in its session.
+
+    Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
+    """
     step, session = now.step, now.session
     gone = session.departure(step)
-    if gone is None or gone is session.departed:
+    if gone is None:
         return None
     here = gone.connection is step.connection
+    if gone is session.departed and (session.departed_here or not here):
+        return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step.packet), "hidden_traffic")
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
 

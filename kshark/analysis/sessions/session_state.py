@@ -158,8 +158,9 @@ class SessionState:
     crossed: tuple[int, ...] = ()
     #: The heartbeat by which the member left its group, after which no session was opened.
     leave: Call | None = None
-    #: The member's departure behind which a request went on and was counted.
+    #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own connection.
     departed: Beat | None = None
+    departed_here: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
     #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known. And of a
     #: fetch whose answer is not there.
@@ -226,10 +227,13 @@ class SessionState:
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
             self.unanswered = None
-            self.departed = self.departure(step) or self.departed
             self.spoken = both(self.spoken, releases_answering(step.version))
         elif reply is UNANSWERED:
             self.unanswered = step
+        gone = self.departure(step) if step.reply is ACCEPTED else None
+        if gone is not None:
+            here = gone.connection is step.connection
+            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
         if step.is_trouble:
             self._troubled(step)
         if step.kind is SUBSEQUENT:

@@ -536,3 +536,34 @@ def test_each_departure_is_said_once() -> None:
         a.share_fetch(epoch + 1).answered()
         a.join()
     assert departed(talk) == ["violation"] * 2
+
+
+def test_a_fetch_that_was_overtaken_behind_the_leave_does_not_stand_for_those_that_are_served() -> None:
+    """It was counted and its answer refuses it, so nothing was said of it; what is served next is told all the same."""
+    talk = Conversation()
+    a = opened(talk)
+    left(a)
+    waits = a.share_fetch(1)
+    overtakes = a.on(talk.connection()).share_acknowledge(2).answered()
+    waits.answered(INVALID_SHARE_SESSION_EPOCH)
+    served = a.share_fetch(3).answered()
+    a.share_fetch(4).answered()
+    assert departed(talk) == ["violation"]
+    assert departed(talk.without_packets(overtakes.all_packets)) == ["violation"]
+    assert departed(talk.without_packets(served.all_packets)) == ["unknown"]
+
+
+def test_what_is_unknown_elsewhere_is_proved_on_the_connection_of_the_leave() -> None:
+    """What it does on another connection may belong to a join that nobody saw; once each is said."""
+    talk = Conversation()
+    a = opened(talk)
+    elsewhere = a.on(talk.connection())
+    left(a)
+    talk.pause(2)
+    for epoch in (1, 2):
+        elsewhere.share_fetch(epoch).answered()
+    for epoch in (3, 4):
+        a.share_fetch(epoch).answered()
+    elsewhere.share_fetch(5).answered()
+    a.heartbeat(7).given(7)
+    assert departed(talk) == ["unknown", "violation"]
