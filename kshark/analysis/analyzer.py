@@ -265,7 +265,7 @@ class Analyzer:
                 self._deliveries[runner.state.broker.cluster].ended(connection, runner, connection.end, noticed=noticed)
             said += runner.settle()
         if connection.over:
-            connection.users.clear()
+            connection.leave_all()
         return said
 
     # -- share-session requests and other exchanges
@@ -273,9 +273,7 @@ class Analyzer:
     def _request(self, message: Message, connection: Connection) -> Sequence[Verdict]:
         step = step_of(message, connection)
         if step is None or connection.broker is None:
-            for user in connection.users.values():
-                user.blind(message.packet, "cut")
-                user.state.member.listed = None
+            connection.cannot_read(message.packet)
             return ()
         key = (connection.broker, step.group_id, step.member_id)
         runner = self._runners.get(key)

@@ -9,6 +9,7 @@ from typing import Any
 import kshark
 from kshark.analysis import Analyzer
 from kshark.analysis.deliveries.listing import InFlightState
+from kshark.api_keys import SHARE_FETCH
 from kshark.model import ACK, FIN, SYN, Finding
 from kshark.records import Record
 from kshark.records.writer import write_batch
@@ -37,6 +38,14 @@ def opened(talk: Conversation, upto: int = 0, *, name: str = "a", **how: Any) ->
 def stranger(talk: Conversation, name: str = "a") -> Member:
     """A member of whose connection the capture does not hold the beginning: where its first requests begin is likely, not certain."""
     return talk.member(name, connection=talk.connection(from_syn=False, introduced=False), joined=False)
+
+
+def unread(connection: Connection) -> None:
+    """A ShareFetch that ends within its body; it is answered."""
+    connection.correlation_id += 1
+    number = connection.correlation_id
+    connection.tcp.client(struct.pack(">ihhih", 13, SHARE_FETCH, 1, number, 1) + b"c\0\x7f")
+    connection.tcp.broker(struct.pack(">iib", 5, number, 0))
 
 
 def left_in_flight(talk: Conversation) -> InFlightState:

@@ -11,7 +11,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Analyzer
-from tests.analysis.talks import handed
+from tests.analysis.talks import handed, unread
 from tests.conversation import TOPIC, Conversation, Member, events
 from tests.test_guard import counting
 
@@ -75,6 +75,17 @@ def members_on_one_connection(talk: Conversation, count: int) -> None:
         member.share_fetch(0, [0]).answered(**gives((0, 9), count=1 + number))
 
 
+def sessions_beside_unread_requests(talk: Conversation, count: int) -> None:
+    """On one connection."""
+    connection = talk.connection()
+    for number in range(count):
+        member = Member(connection, "g", f"m{number}".ljust(22, "A"))
+        member.join()
+        member.share_fetch(0, [0]).answered(**gives((10 * number, 10 * number + 9)))
+        for _ in range(3):
+            unread(connection)
+
+
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is done beyond them is seen, too."""
@@ -91,6 +102,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         acknowledged_from_the_end,
         sessions_opened_and_closed,
         members_on_one_connection,
+        sessions_beside_unread_requests,
     ],
 )
 def test_a_message_costs_no_more_behind_many(shape: Shape) -> None:

@@ -13,7 +13,7 @@ def seen_since(step: Step, session: SessionState) -> int | None:
     lacks would have taken some of them.
     """
     join, unbroken = session.member.join, session.unbroken
-    if join is None or unbroken is None or not unbroken.opens or session.unread > join.packet:
+    if join is None or unbroken is None or not unbroken.opens or session.last_unread > join.packet:
         return None
     hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
     return join.packet if session.broker.missing_between(hosts, join.packet, step.end) is None else None

@@ -253,7 +253,7 @@ def _is_first(now: Acknowledging, record: Record) -> bool:
 def _goes_on(now: Acknowledging, before: Step) -> bool:
     """Whether the member's session went on since an exchange before, and no answer of it that may have handed records out is missing."""
     session = now.session
-    if session is None or session.unbroken is None or max(session.unread, session.unheard) > before.packet:
+    if session is None or session.unbroken is None or max(session.last_unread, session.unheard) > before.packet:
         return False
     waits = session.last is None or session.last.packet < now.step.packet  # for an answer to what was sent before
     return not waits and session.unbroken.packet <= before.packet

@@ -89,8 +89,10 @@ class ShareSessionRunner:
             if self.echoes[step.connection].goes_on():
                 return ()
             del self.echoes[step.connection]
+        if self.state.unread_on:
+            self._look_up_unread()
         self._queue.append(step)
-        step.connection.users[self.owner] = self
+        step.connection.users[self.owner] = step.connection.untold[self.owner] = self
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
     def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
@@ -130,6 +132,8 @@ class ShareSessionRunner:
 
     def _overtake(self, step: Step) -> None:
         """What is pipelined behind a request is the broker's turn only with its answer."""
+        if self.state.unread_on:
+            self._look_up_unread()
         behind = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
         for item in behind:
             item.arrival = max(item.arrival, step.end)
@@ -146,11 +150,24 @@ class ShareSessionRunner:
 
     def blind(self, packet: int, doubt: str) -> None:
         """What is known of the session may be wrong from that packet on."""
-        queue = self._queue
-        if queue and isinstance(queue[-1], Blind):
-            del queue[-1]  # one is as good as many
-        queue.append(Blind(packet, doubt))
+        if self._queue and isinstance(self._queue[-1], Blind):
+            del self._queue[-1]  # one is as good as many
+        self._queue.append(Blind(packet, doubt))
         self.state.unread = packet
+
+    def lost_on(self, connection: Connection) -> None:
+        self.blind(connection.last_unread, "cut")
+        self.state.unread_on.append(connection)
+        self.state.member.listed = None
+
+    def _look_up_unread(self) -> None:
+        """The last request that its connections did not tell it of: only what it does itself brings back what an earlier one took."""
+        state = self.state
+        state.unread = state.last_unread
+        for connection in state.unread_on:
+            if connection.users.get(self.owner) is self:
+                connection.untold[self.owner] = self
+        state.unread_on.clear()
 
     # -- what can be said
 

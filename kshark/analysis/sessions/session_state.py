@@ -162,9 +162,10 @@ class SessionState:
     departed: Beat | None = None
     departed_here: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known. And of a
-    #: fetch whose answer is not there.
+    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known; and the
+    #: connections that may have had more of them since. And the last one of a fetch whose answer is not there.
     unread: int = 0
+    unread_on: list[Connection] = field(default_factory=list)
     unheard: int = 0
     #: The last request with which it was handed records, and which, since it was last said not to be there.
     handed: tuple[Step, Sequence[Acquired]] | None = None
@@ -188,6 +189,11 @@ class SessionState:
     def releases(self) -> frozenset[Release]:
         """The releases that the broker may be of."""
         return self.broker.releases & self.spoken or self.broker.releases
+
+    @property
+    def last_unread(self) -> int:
+        """The last packet of what could not be read to its end."""
+        return max(self.unread, max((connection.last_unread for connection in self.unread_on), default=0))
 
     def may_have_replaced(self, connection: Connection) -> bool:
         """Whether it may have taken the place of a session that was opened on that connection."""

@@ -36,8 +36,8 @@ class User(Protocol):
     def waits_on(self, connection: Connection) -> bool:
         """Whether a request that came on it has no answer yet: until then its broker reads no further, and notices no end of it."""
 
-    def blind(self, packet: int, doubt: str) -> None:
-        """Something of the connection cannot be relied on from that packet on."""
+    def lost_on(self, connection: Connection) -> None:
+        """A share request on it could not be read; not said again before the session takes another step."""
 
     def settle(self) -> Sequence[Any]:
         """What can be said by now."""
@@ -66,6 +66,9 @@ class Connection:
     orphans: int = 0
     #: Share sessions that use it, by owner, in the order in which they came.
     users: dict[Owner, User] = field(default_factory=dict)
+    #: The packet of the last share request that could not be read, and the users that have to be told of the next one.
+    last_unread: int = 0
+    untold: dict[Owner, User] = field(default_factory=dict)
     #: How far the times of its packets can be trusted beside those of others.
     clock: Clock = field(default_factory=Clock)
     #: The client's address without its port; which end is the client, the first request tells.
@@ -102,6 +105,20 @@ class Connection:
         """That session uses it no more."""
         if self.users.get(user.owner) is user:
             del self.users[user.owner]
+            self.untold.pop(user.owner, None)
+
+    def leave_all(self) -> None:
+        """It is over."""
+        self.users.clear()
+        self.untold.clear()
+
+    def cannot_read(self, packet: int) -> None:
+        """A share request, whosever it is; of many behind each other a session is told once, and looks up which was the last."""
+        self.last_unread = packet
+        untold = [*self.untold.values()]
+        self.untold.clear()
+        for user in untold:
+            user.lost_on(self)
 
     def ended_between(self, first: int, last: int) -> End | None:
         """The first of its ends that lies between two packets."""

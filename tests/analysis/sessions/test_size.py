@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import struct
 import tracemalloc
 
 from kshark.analysis import Analyzer
-from kshark.api_keys import SHARE_FETCH
+from tests.analysis.talks import unread
 from tests.conversation import Conversation, events
 
 
@@ -49,14 +48,13 @@ def test_a_session_takes_no_more_the_longer_it_is_used() -> None:
 def test_requests_that_cannot_be_read_take_nothing() -> None:
     """Each of them makes all sessions of its connection doubtful."""
 
-    def unreadable(unread: int) -> int:
+    def unreadable(count: int) -> int:
         talk = Conversation()
         connection = talk.connection()
         for number in range(20):
             talk.member(f"member-{number}", connection=connection).share_fetch(0).answered()
-        for number in range(1, unread + 1):
-            connection.tcp.client(struct.pack(">ihhih", 13, SHARE_FETCH, 1, -number, 1) + b"c\0\x7f")
-            connection.tcp.broker(struct.pack(">iib", 5, -number, 0))
+        for _ in range(count):
+            unread(connection)
         return held_behind(talk)
 
     unreadable(5)
