@@ -25,8 +25,8 @@ def refused_with(error: int | None) -> str:
 class Proof(Protocol):
     """Something that the capture may show later."""
 
-    def holds(self) -> bool | None:
-        """None while that cannot be told yet."""
+    def holds(self) -> bool | str | None:
+        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can."""
 
 
 class StillOpen(NamedTuple):

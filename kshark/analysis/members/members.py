@@ -205,18 +205,26 @@ class NotAssigned(NamedTuple):
 
 
 class NotBack(NamedTuple):
-    """Proof that a member did not join unseen behind its departure: its next heartbeat asks to join, or is told again that it is out."""
+    """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or is told again that
+    it is out. It comes on the connection of the departure, of which nothing is missing, and so late that it cannot have been on its way.
+    """
 
     member: Member
     departure: Beat
-    packet: int
+    step: Step
 
-    def holds(self) -> bool | None:
+    def holds(self) -> bool | str | None:
         """None while no later heartbeat was seen."""
-        after = self.member.before
-        if after is None or after is self.departure:
+        gone, after = self.departure, self.member.before
+        if after is None or after is gone:
             return None
-        return after.packet > self.packet and (after.kind is INITIAL or after.reply is UNKNOWN_MEMBER)
+        is_out = after.packet > self.step.packet and (after.kind is INITIAL or after.reply is UNKNOWN_MEMBER)
+        if not is_out or after.connection is not gone.connection:
+            return False
+        missing = gone.connection.holes.between(gone.packet, after.end)
+        if missing is None and after.kind is INITIAL and after.time_ns < self.step.time_ns + _ON_ITS_WAY_NS:
+            return "race"
+        return missing or True
 
 
 #: The number of the cluster, group id, member id.

@@ -125,7 +125,7 @@ def went_on_without_its_group(now: Situation) -> Argument | None:
     here = gone.connection is step.connection
     if gone is session.departed and (session.departed_here or not here):
         return None
-    needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step.packet), "hidden_traffic")
+    needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
 
 

@@ -21,6 +21,7 @@ from tests.conversation import (
     Thinned,
     findings,
     note,
+    unknown,
 )
 
 
@@ -416,8 +417,42 @@ def test_whoever_joins_later_was_gone_until_then() -> None:
     talk = Conversation()
     a = talk.member("a")
     gone_on(a)
+    talk.pause(2)
     a.join()
     assert departed(talk) == ["violation"]
+
+
+def test_a_join_that_crosses_with_a_fetch_may_have_been_sent_first() -> None:
+    """A Java client that subscribes anew: what it was assigned before it left, it asks for as it joins."""
+    talk = Conversation()
+    a = talk.member("a")
+    fetching = a.on(talk.connection())
+    fetching.share_fetch(0, [0]).answered()
+    left(a)
+    talk.pause(2)
+    crosses, join = fetching.share_fetch(0, [0]), a.heartbeat(0, ["t"])
+    crosses.answered()
+    join.given(1)
+    assert unknown("FETCH_BY_DEPARTED_MEMBER", crosses.sent, because="race") in findings(talk)
+
+
+def test_who_has_another_coordinator_connection_may_have_joined_on_a_third() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    gone_on(a)
+    talk.pause(2)
+    a.on(talk.connection()).join()
+    assert departed(talk) == ["unknown"]
+
+
+def test_a_heartbeat_that_is_missing_may_have_been_a_join() -> None:
+    talk = Conversation()
+    a = talk.member("a")
+    gone_on(a)
+    talk.pause(2)
+    missing = a.heartbeat(-1).given(-1)
+    a.join()
+    assert departed(talk.without_packets(missing.packets)) == ["unknown"]
 
 
 def test_whoever_has_an_epoch_later_had_joined() -> None:
