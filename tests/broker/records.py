@@ -208,7 +208,9 @@ def _results(now: Acknowledging, may_hold: bool) -> frozenset[int] | None:
     for pieces in (_met(now), _known(now)):
         before = -1
         for batch in now.batches:
-            results = {NOT_HELD} if before == batch.first >= (partition.start or 0) else _of_batch(now, batch, pieces, may_hold)
+            results = _of_batch(now, batch, pieces, may_hold)
+            if results is not None and before == batch.first >= (partition.start or 0):
+                results = {NOT_HELD, *(results if _may_be_passed(now, batch) else ())}  # the same once more
             if results is None:
                 return None
             before = batch.last
@@ -248,14 +250,21 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     if sum(piece.size for piece in met) <= batch.last - first:
         return None
     mine = [[_is_held_by(one, now.step.member_id) for one in piece.value] for piece in met]
-    below = now.share_partition.over(start, batch.last, now.step.time_ns, now.step.end_ns)
-    passed = sum(one.size for one in below) > batch.last - start and all(any(r.stage in TERMINAL for r in one.value) for one in below)
     free = [may_hold and any(one.stage is AVAILABLE for one in piece.value) for piece in met]
-    may = passed or all(any(some) or other for some, other in zip(mine, free, strict=True))
+    may = _may_be_passed(now, batch) or all(any(some) or other for some, other in zip(mine, free, strict=True))
     must = all(map(all, mine))
     # what was only stored, by a leader that had not read it anew yet, lies past all that it knows of now
     refused = {NOT_HELD, INVALID} if any(one.how == "stored" for one in met[-1].value) else {NOT_HELD}
     return {TAKEN} if must else {TAKEN, *refused} if may else refused
+
+
+def _may_be_passed(now: Acknowledging, batch: Batch) -> bool:
+    """Whether all up to its end may be done with: then the start offset may be behind it."""
+    start = now.share_partition.start
+    if start is None:
+        return False
+    below = now.share_partition.over(start, batch.last, now.step.time_ns, now.step.end_ns)
+    return sum(one.size for one in below) > batch.last - start and all(any(r.stage in TERMINAL for r in one.value) for one in below)
 
 
 def _stored_start(partition: SharePartition) -> int | None:
