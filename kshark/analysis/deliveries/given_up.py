@@ -6,6 +6,7 @@ from operator import itemgetter
 
 from kshark.analysis.deliveries.records_in_flight import Piece, Record
 from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.deliveries.worn import WornRange
 from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, GIVEN_BACK, LEAST_LIMIT
 
 
@@ -16,21 +17,43 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
     brokers hand out what is first, and have been free for longer than anybody could have held them unseen. Of a partition that members
     outside the capture fetch from, offsets would be missing here.
     """
+    pieces: list[Piece] = []
     found, waiting = [], []
-    pieces = [piece for one in partition.worn.ranges for piece in partition.over(*one, since_ns, since_ns)]
-    for piece in pieces if len(pieces) == 1 else sorted(set(pieces), key=itemgetter(0)):
-        archived = [one for one in piece.value if _is_given_up(one, partition.highest)]
-        if not archived or any(one.stage is ACQUIRED for one in piece.value):
+    for one in partition.worn.ranges:
+        if _still_waits(partition, one, first, since_ns):
+            waiting.append(one)
+        else:
+            pieces += partition.over(one.first, one.last, since_ns, since_ns)
+    for piece in pieces if len(pieces) < 2 else set(pieces):
+        archived = [record for record in piece.value if _is_given_up(record, partition.highest)]
+        if not archived or any(record.stage is ACQUIRED for record in piece.value):
             continue
         is_done = partition.start is not None and piece.last < partition.start
+        free_ns = _free_since_ns(archived[0])
         if is_done or len(archived) == len(piece.value):
             found.append(piece._replace(value=tuple(archived)))
-        elif piece.last >= first or _free_since_ns(archived[0]) >= since_ns:
-            waiting.append((piece.first, piece.last))
+        elif piece.last >= first or free_ns >= since_ns:
+            waiting.append(_looked_at(partition, piece, free_ns))
         elif not partition.records.gaps(partition.records.first or 0, partition.records.last or 0):
             found.append(piece._replace(value=tuple(archived)))
-    partition.worn.keep(waiting)
-    return found
+    if pieces:
+        partition.worn.keep(sorted(set(waiting), key=itemgetter(0)))
+    return sorted(found, key=itemgetter(0))
+
+
+def _still_waits(partition: SharePartition, one: WornRange, first: int, since_ns: int) -> bool:
+    """Whether nothing of it is new since it was looked at."""
+    if one.may is None or (partition.start is not None and one.last < partition.start):
+        return False
+    return (one.last >= first or one.free_ns >= since_ns) and partition.records.is_whole(one.first, one.last, one.may)
+
+
+def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> WornRange:
+    """It, to be looked at anew when something of it changes; each time where somebody may have it still."""
+    may = partition.records.at(piece.first)
+    if may is None or any(record.stage is ACQUIRED for record in may):
+        return WornRange(piece.first, piece.last)
+    return WornRange(piece.first, piece.last, may, free_ns)
 
 
 def _is_given_up(record: Record, most: int) -> bool:

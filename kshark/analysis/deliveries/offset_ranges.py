@@ -57,6 +57,11 @@ class OffsetRanges(Generic[Value]):
         found = bisect_left(self._lasts, offset)
         return self._values[found] if found < len(self._firsts) and self._firsts[found] <= offset else None
 
+    def is_whole(self, first: int, last: int, value: Value) -> bool:
+        """Whether all offsets between two have this very value, in one range."""
+        at = bisect_left(self._lasts, first)
+        return at < len(self._lasts) and self._values[at] is value and self._firsts[at] <= first and last <= self._lasts[at]
+
     def passed(self, offset: int, test: Callable[[Value], bool]) -> int:
         """The first offset from this one on that has no value, or one that does not pass."""
         firsts, lasts, values = self._firsts, self._lasts, self._values

@@ -127,7 +127,7 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
         if one.hold is None or since_ns <= one.hold.late_ns:
             told.append(one)
         told += one.given_back("lock_timeout", None, most)
-    return piece._replace(value=tuple(told))
+    return Ranged(piece.first, piece.last, tuple(told))
 
 
 def _lives_on(record: Record, most: int) -> bool:

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from kshark.analysis.deliveries.records_in_flight import Record
+from kshark.analysis.deliveries.records_in_flight import May, Record
 from kshark.analysis.machines.in_flight import ARCHIVED, GIVEN_BACK
 
 #: Ranges that are remembered; the first ones are forgotten first.
 _MOST: Final = 64
 
 
+class WornRange(NamedTuple):
+    """Records that are to be handed out once more, or never.
+
+    Of those that were looked at: the states that they may be in, and since when they are free for certain.
+    """
+
+    first: int
+    last: int
+    may: May | None = None
+    free_ns: int = 0
+
+
 class Worn:
-    """Ranges of a share partition that are to be handed out once more, or never."""
+    """Those of a share partition."""
 
     def __init__(self) -> None:
-        self.ranges: deque[tuple[int, int]] = deque(maxlen=_MOST)
+        self.ranges: deque[WornRange] = deque(maxlen=_MOST)
 
     def give_back(self, first: int, last: int, back: Sequence[Record]) -> None:
         """What records may be in that were given back: at last archived."""
         if not back or back[-1].stage is not ARCHIVED or back[-1].how not in GIVEN_BACK or back[-1].hold is None or back[-1].count is None:
             return
-        if self.ranges and self.ranges[-1][1] == first - 1:
-            first, _ = self.ranges.pop()
-        self.ranges.append((first, last))
+        if self.ranges and self.ranges[-1].last == first - 1:
+            first = self.ranges.pop().first
+        self.ranges.append(WornRange(first, last))
 
-    def keep(self, ranges: Iterable[tuple[int, int]]) -> None:
+    def keep(self, ranges: Iterable[WornRange]) -> None:
         """Forgets all others."""
         self.ranges = deque(ranges, maxlen=_MOST)

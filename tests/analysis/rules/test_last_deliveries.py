@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
+from kshark.analysis.deliveries import given_up
 from kshark.analysis.rules import last_deliveries
 from kshark.model import Finding
 from tests.analysis.coordinators import ARCHIVED, leader
@@ -11,7 +14,7 @@ from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEA
 from tests.analysis.rules.promises.deliveries import given, goes_on
 from tests.analysis.rules.promises.last_deliveries import passed_over
 from tests.answers import untold
-from tests.conversation import Conversation, Member, Thinned, findings
+from tests.conversation import Conversation, Member, Thinned, everything, findings
 from tests.shared import CAPTURES
 
 
@@ -143,6 +146,74 @@ def test_what_the_start_offset_has_passed_is_lost_at_once() -> None:
     stored.write(5, (5, 9, ARCHIVED, 1)).accepted()
     given(a, 2, (10, 19, 1))
     assert ranges(talk) == [(0, 4)]
+
+
+def test_what_is_stored_later_is_lost_then() -> None:
+    for stored, lost_then in (((0, (0, 4, ARCHIVED, 5)), [(0, 4)]), ((5, (5, 9, ARCHIVED, 1)), [(0, 4)]), ((0, (5, 9, ARCHIVED, 1)), [])):
+        talk = Conversation()
+        coordinator = leader(talk)
+        a = released(talk, (0, 4, 5))
+        given(a, 2, (5, 9, 1))
+        coordinator.write(*stored).accepted()
+        given(a, 3, (10, 19, 1))
+        assert ranges(talk) == lost_then
+
+
+def test_what_is_stored_later_behind_records_that_others_have_is_lost_then() -> None:
+    talk = Conversation()
+    coordinator = leader(talk)
+    given(talk.member("b"), 0, (0, 4, 1))
+    a = released(talk, (5, 9, 5))
+    given(a, 2, (10, 19, 1))
+    assert lost(talk) == []
+    coordinator.write(0, (5, 9, ARCHIVED, 5)).accepted()
+    given(a, 3, (20, 29, 1))
+    assert ranges(talk) == [(5, 9)]
+
+
+def test_who_turns_out_to_be_delivered_less_often_than_others_is_not_at_the_limit() -> None:
+    talk = Conversation()
+    a = released(talk, (0, 4, 3))
+    given(a, 2, (5, 9, 1))
+    given(talk.member("b"), 0, (10, 19, 4))
+    talk.pause(31)
+    given(a, 3, (20, 29, 1))
+    assert lost(talk) == []
+
+
+#: What happens: a fetch is handed a range for this time, it is released, time passes, or a leader stores something.
+MOVES = st.tuples(st.sampled_from(("given", "given", "released", "pause", "archived", "start")), st.integers(0, 3), st.integers(3, 6))
+
+
+def said(moves: list[tuple[str, int, int]]) -> Conversation:
+    talk = Conversation()
+    coordinator = leader(talk)
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered()
+    epoch = 1
+    for what, place, count in moves:
+        first, last = 5 * place, 5 * place + 4
+        if what == "given":
+            given(a, epoch, (first, last, count), *([(last + 1, last + 5, 1)] if count == 6 else []), lock_ms=4000)
+            epoch += 1
+        elif what == "released":
+            a.share_acknowledge(epoch, [(first, last - count % 2, RELEASE)]).answered()
+            epoch += 1
+        elif what == "pause":
+            talk.pause(count)
+        else:
+            coordinator.write(0 if what == "archived" else first, (first, last, ARCHIVED, count)).accepted()
+    given(a, epoch, (100, 109, 1))
+    return talk
+
+
+@given_any(st.lists(MOVES, min_size=4, max_size=25))
+def test_what_is_looked_at_only_where_something_is_new_comes_to_the_same(moves: list[tuple[str, int, int]]) -> None:
+    talk = said(moves)
+    found = everything(talk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(given_up, "_still_waits", lambda *_: False)
+        assert everything(talk) == found
 
 
 # -- what the capture does not hold
