@@ -26,7 +26,7 @@ class Proof(Protocol):
     """Something that the capture may show later."""
 
     def holds(self) -> bool | str | None:
-        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can."""
+        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can, `refuted` where all is well."""
 
 
 class StillOpen(NamedTuple):

@@ -75,7 +75,7 @@ def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Jud
         if shown is None:
             return PENDING
         if isinstance(shown, str):
-            return Judgement("unknown", shown)
+            return REFUTED if shown == REFUTED.verdict else Judgement("unknown", shown)
         if not shown:
             return REFUTED if needs.unproved is None else Judgement("unknown", needs.unproved)
     return Judgement("violation" if accuses and not argument.noted else "note")

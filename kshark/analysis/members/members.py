@@ -206,7 +206,7 @@ class NotAssigned(NamedTuple):
 
 class NotBack(NamedTuple):
     """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or is told again that
-    it is out. It comes on the connection of the departure, of which nothing is missing, and so late that it cannot have been on its way.
+    it is out. It comes on the connection of the departure, of which nothing is missing. A join may have been on its way by then.
     """
 
     member: Member
@@ -223,7 +223,7 @@ class NotBack(NamedTuple):
             return False
         missing = gone.connection.holes.between(gone.packet, after.end)
         if missing is None and after.kind is INITIAL and after.time_ns < self.step.time_ns + _ON_ITS_WAY_NS:
-            return "race"
+            return "refuted"
         return missing or True
 
 
