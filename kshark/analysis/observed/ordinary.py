@@ -19,6 +19,7 @@ _ANYWHERE: Final = {
     31: "not_authorized",
     53: "not_authorized",
     51: "transaction_open",
+    55: "others_refused",
 }
 #: By API and error code: a leader that is none any more says so in two ways; who asks for a group is told that there is none, or none of
 #: that type.

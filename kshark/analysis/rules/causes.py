@@ -79,6 +79,7 @@ CAUSES: Final = {
     "member_id_given": "who joins for the first time is given a member id, and joins once more with it (KIP-394)",
     "rebalancing": "the group was being rebalanced, which members learn by such answers, and join again",
     "transaction_open": "the transaction before was still being completed",
+    "others_refused": "others that were asked for with it were refused, so it was not tried",
     "not_authorized": "an access control list does not allow it",
     # Of requests by themselves.
     "invalid_member_id": "the member id is none that a broker takes",

@@ -22,12 +22,15 @@ from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conver
 from tests.shared import CAPTURES
 
 CORRUPT_MESSAGE = 2
+UNKNOWN_TOPIC_OR_PARTITION = 3
 COORDINATOR_NOT_AVAILABLE = 15
 REQUEST_TIMED_OUT = 7
 TOPIC_DELETION_DISABLED = 73
 INVALID_RECORD_STATE = 121
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
+OPERATION_NOT_ATTEMPTED = 55
+ADD_PARTITIONS_TO_TXN = 24
 
 
 def observed(talk: Conversation | Thinned, options: Options | None = None) -> Observed:
@@ -154,6 +157,19 @@ def test_a_rebalance_is_nobodys_fault() -> None:
     classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
     assert left(talk) == []
     assert [(row["api"], row["cause"]) for row in observed(talk).ordinary()] == [("Heartbeat", "rebalancing")]
+
+
+def test_who_is_not_tried_because_others_were_refused_is_not_refused_himself() -> None:
+    talk = Conversation()
+    body = {"v3_and_below_transactional_id": "t", "v3_and_below_producer_id": 1, "v3_and_below_producer_epoch": 0}
+    asked = talk.connection().ask(ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 3, body)
+    errors = [
+        {"partition_index": 0, "partition_error_code": UNKNOWN_TOPIC_OR_PARTITION},
+        {"partition_index": 1, "partition_error_code": OPERATION_NOT_ATTEMPTED},
+    ]
+    asked.answered(None, results_by_topic_v3_and_below=[{"name": "t", "results_by_partition": errors}])
+    assert [code for _, code, *_ in left(talk)] == [UNKNOWN_TOPIC_OR_PARTITION]
+    assert [(row["error_code"], row["cause"]) for row in observed(talk).ordinary()] == [(OPERATION_NOT_ATTEMPTED, "others_refused")]
 
 
 def test_what_a_finding_explains_is_not_explained_twice() -> None:
