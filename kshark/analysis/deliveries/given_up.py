@@ -18,13 +18,14 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
     outside the capture fetch from, offsets would be missing here.
     """
     pieces: list[Piece] = []
-    found, waiting = [], []
-    for one in partition.worn.ranges:
+    found, waiting, done = [], [], -1
+    for one in sorted(partition.worn.ranges, key=itemgetter(0)):
         if _still_waits(partition, one, first, since_ns):
             waiting.append(one)
         else:
-            pieces += partition.over(one.first, one.last, since_ns, since_ns)
-    for piece in pieces if len(pieces) < 2 else set(pieces):
+            pieces += partition.over(max(one.first, done + 1), one.last, since_ns, since_ns)
+            done = max(done, one.last)
+    for piece in pieces:
         archived = [record for record in piece.value if _is_given_up(record, partition.highest)]
         if not archived or any(record.stage is ACQUIRED for record in piece.value):
             continue
@@ -37,8 +38,8 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
         elif not partition.records.gaps(partition.records.first or 0, partition.records.last or 0):
             found.append(piece._replace(value=tuple(archived)))
     if pieces:
-        partition.worn.keep(sorted(set(waiting), key=itemgetter(0)))
-    return sorted(found, key=itemgetter(0))
+        partition.worn.keep(sorted(waiting, key=itemgetter(0)))
+    return found
 
 
 def _still_waits(partition: SharePartition, one: WornRange, first: int, since_ns: int) -> bool:
