@@ -22,6 +22,9 @@ _ASSIGNMENTS: Final = 16
 SETTLED_NS: Final = 10_000_000_000
 #: What a broker says on one connection may be on its way that long while requests come on another one.
 _ON_ITS_WAY_NS: Final = 1_000_000_000
+#: What a client asks on one connection may be held up that long while it is heard on another one; it waits no longer for an answer
+#: (request.timeout.ms).
+_HELD_UP_NS: Final = 30_000_000_000
 
 
 class Assignment(Struct, eq=False):
@@ -206,7 +209,7 @@ class NotAssigned(NamedTuple):
 
 class NotBack(NamedTuple):
     """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or is told again that
-    it is out. It comes on the connection of the departure, of which nothing is missing. A join may have been on its way by then.
+    it is out. It comes on the connection of the departure, of which nothing is missing; a join, so late that it was not held up.
     """
 
     member: Member
@@ -222,9 +225,10 @@ class NotBack(NamedTuple):
         if not is_out or after.connection is not gone.connection:
             return False
         missing = gone.connection.holes.between(gone.packet, after.end)
-        if missing is None and after.kind is INITIAL and after.time_ns < self.step.time_ns + _ON_ITS_WAY_NS:
-            return "refuted"
-        return missing or True
+        late_ns = after.time_ns - self.step.time_ns
+        if missing is not None or after.kind is not INITIAL or late_ns >= _HELD_UP_NS:
+            return missing or True
+        return "refuted" if late_ns < _ON_ITS_WAY_NS else "race"
 
 
 #: The number of the cluster, group id, member id.

@@ -205,13 +205,16 @@ class SessionState:
     def departure(self, step: Step) -> Beat | None:
         """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it were in it.
 
-        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they subscribe anew.
+        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they subscribe anew. On another
+        connection than the one on which it left it has had an answer since, or it may have asked before.
         """
         gone = self.member.departure
         if gone is None or step.packet <= gone.end or step.kind is FINAL:
             return None
-        if not (gone.kind is FINAL and gone.connection is step.connection) and may_have_crossed(gone.end_ns, step):
-            return None
+        if gone.kind is not FINAL or gone.connection is not step.connection:
+            before = self.here.get(step.connection.flow.id)
+            if may_have_crossed(gone.end_ns, step) or before is None or not gone.packet < before.last.end < step.packet:
+                return None
         return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
 
     def missing_before(self, step: Step) -> str | None:
