@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
 from kshark.analysis.machines import SESSION
-from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.sessions.echoes import is_again, may_be_copy, may_be_one
 from kshark.analysis.sessions.session_state import WentOn
@@ -26,9 +26,15 @@ def overtaken(now: Situation) -> Argument | None:
     if now.met is None or not any(state.due == step.epoch for state in now.met) or not now.rivals:
         return None
     rival = now.rivals[0]
+    first, second = (rival, step) if rival.packet < step.packet else (step, rival)
     text = f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; {step.story}"
+    given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
+    if given_up is not None:
+        text = f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on with {second.here}"
+        return Argument(text, (*now.known, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
     because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
-    return Argument(text, (*now.known, rival, step), EXCHANGE, "concurrent_requests", because=because)
+    needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
+    return Argument(text, (*now.known, rival, step), needs, "concurrent_requests", because=because)
 
 
 def overtaken_and_served(now: Situation) -> Argument | None:
@@ -179,7 +185,8 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 → 0",
         source="Kafka: ShareSessionContext",
         tickets=("twmb/franz-go#922",),
-        causes=("overtaken", "concurrent_requests"),
+        verdicts=NOTES_TOO,
+        causes=("overtaken", "concurrent_requests", "given_up"),
         machine=SESSION,
         checks=(
             Check(overtaken, (SUBSEQUENT,), _REFUSED, order=30),

@@ -73,7 +73,7 @@ def counted_apart(now: Situation) -> Argument | None:
     step, last, own = now.step, now.session.last, now.session.last_of(now.step.api_key)
     if last is None or own is None or last.api_key == step.api_key:
         return None
-    if last.kind is not SUBSEQUENT or step.epoch != next_epoch(own.epoch) or step.epoch in now.due_epochs:
+    if last.kind is not SUBSEQUENT or step.epoch != next_epoch(own.epoch) or step.epoch in now.due_epochs or now.was_due:
         return None
     text = f"{own.story}; {last.story}; {step.story}: it goes on from {own.epoch}, though both kinds of request share one epoch"
     return Argument(text, (own, last, step), cause="two_counters")

@@ -60,11 +60,12 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     if rivals and len(ways) > 1:
         ways = _borne_out(session, ways, step, later) or ways
     agreeing = _distinct(state for state, _ in ways)
-    was_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
-    overtaken = overtaker if was_due == {True} else None
+    met_its_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
+    overtaken = overtaker if met_its_due == {True} else None
     reply = ACCEPTED if overtaken is not None else step.reply
     after = _distinct_branches([branch for _, branches in ways for branch in branches])
-    return Situation(step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(was_due) == 2)
+    was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
+    return Situation(step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due)
 
 
 def conclude(now: Situation) -> None:

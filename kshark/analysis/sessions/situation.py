@@ -21,7 +21,8 @@ class Situation:
     `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those that its answer
     agrees with, `after` what is possible behind them. `here` is what the session did before on the same connection. `overtaker` is the
     request on another connection that moved the session on while this one waited, `rivals` are all that were open at the same time on
-    other connections; `contested`: as far as the capture tells the request may have been overtaken, or refused at once.
+    other connections; `contested`: as far as the capture tells the request may have been overtaken, or refused at once; `was_due`: its
+    epoch was, or may have been, but for requests that were sent on other connections while it was open.
     """
 
     def __init__(
@@ -35,10 +36,11 @@ class Situation:
         rivals: tuple[Step, ...] = (),
         overtaker: Step | None = None,
         contested: bool = False,
+        was_due: bool = False,
     ) -> None:
         self.step, self.session, self.reply = step, session, reply
         self.met, self.agreeing, self.after = met, agreeing, after
-        self.rivals, self.overtaker, self.contested = rivals, overtaker, contested
+        self.rivals, self.overtaker, self.contested, self.was_due = rivals, overtaker, contested, was_due
         self.doubt = session.doubt if met is None else None
         self.here: Trace | None = session.here.get(step.connection.flow.id)
 
@@ -100,9 +102,9 @@ class Situation:
         return min(ordinary or causes, key=lambda cause: (cause.because is not None, cause.cause != "session_limit"))
 
     def all_agree(self, relation: str) -> bool:
-        """Whether the epoch stands so to every epoch that may be due: `replay`, `stale` or `ahead`."""
+        """Whether the epoch stands so to every epoch that may be due, and was so when it was sent: `replay`, `stale` or `ahead`."""
         due = self.due_epochs
-        return bool(due) and all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+        return not self.was_due and bool(due) and all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
 
 
 class SessionEnd(NamedTuple):

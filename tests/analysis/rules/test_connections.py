@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.analysis.rules.promises.connections import overtaken_and_served
+import pytest
+
+from tests.analysis.rules.promises.connections import given_up, overtaken_and_served
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
@@ -157,3 +159,51 @@ def test_a_session_with_each_broker() -> None:
         violation("EPOCH_SKIP_AHEAD", lost, cause="skip_ahead"),
         unknown("SESSION_UNKNOWN", gone, because="hidden_traffic"),
     ]
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+def test_whichever_packet_is_missing_a_client_that_gave_up_is_not_accused(at_first: bool) -> None:
+    talk, _ = given_up(at_first=at_first)
+    for number, _ in talk.packets():
+        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+
+
+@pytest.mark.parametrize(("before", "causes"), [(True, ["given_up"]), (False, ["unknown"])])
+def test_who_ends_a_connection_when_he_went_on_elsewhere_had_not_given_it_up(before: bool, causes: list[str]) -> None:
+    talk = Conversation()
+    a = opened(talk, 1)
+    b = a.on(talk.connection())
+    held_up = a.share_fetch(2)
+    if before:
+        a.connection.tcp.fin()
+    again = b.share_fetch(0, [0])
+    if not before:
+        a.connection.tcp.fin()
+    again.answered()
+    held_up.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [it.cause for it in caused(talk)] == causes
+
+
+def test_an_epoch_that_was_due_when_it_was_sent_is_not_counted_wrongly() -> None:
+    """Which of the openings it met, and who sent what when, cannot be told: but the client counted as it should."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    held_up = a.share_fetch(2)
+    b = a.on(talk.connection())
+    b.share_fetch(0, [0])
+    b.share_fetch(1).answered()
+    held_up.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1).given(1)
+    assert {it.code for it in caused(talk)} & {"EPOCH_SKIP_AHEAD", "EPOCH_STALE", "EPOCH_REPLAY", "TWO_COUNTERS"} == set()
+
+
+def test_who_goes_on_on_both_connections_has_not_given_up() -> None:
+    for goes_on, verdict in ((True, "violation"), (False, "unknown")):
+        talk = Conversation()
+        a = opened(talk, 1)
+        first, other = a.share_acknowledge(2, [(0, 0, 1)]), a.on(talk.connection()).share_acknowledge(2, [(1, 1, 1)]).answered()
+        first.answered(INVALID_SHARE_SESSION_EPOCH)
+        if goes_on:
+            a.share_fetch(0).answered()
+        assert [(it.cause, it.verdict) for it in findings(talk) if it.code == "FETCH_OVERTAKEN"] == [("concurrent_requests", verdict)]
+        assert other.packet

@@ -179,6 +179,7 @@ def test_a_refusal_waits_for_the_answers_to_what_was_sent_before_it_came() -> No
     refused, beside = a.share_acknowledge(2), b.share_acknowledge(2)
     refused.answered(INVALID_SHARE_SESSION_EPOCH)
     behind = c.share_fetch(7)
+    a.heartbeat(1).given(1)
     beside.answered()
     behind.answered(INVALID_SHARE_SESSION_EPOCH)
     assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [("FETCH_OVERTAKEN", beside.packet)]

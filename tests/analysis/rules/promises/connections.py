@@ -103,6 +103,40 @@ def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
     ]
 
 
+def given_up(*, at_first: bool) -> Said:
+    """A client waits no longer for a fetch, ends that connection, and opens its session anew on another one; the broker takes the fetch
+    only then, as it does with clients that it throttles.
+
+    `at_first`: that fetch is refused; else the broker takes it for the first one of the new session, and refuses the new session's own.
+    """
+    talk = Conversation()
+    a = opened(talk, 1 if at_first else 0)
+    held_up = a.share_fetch(2 if at_first else 1)
+    end = a.connection.tcp.fin()
+    talk.pause(1)
+    b = a.on(talk.connection())
+    b.share_fetch(0, [0]).answered()
+    again = b.share_fetch(1)
+    held_up.answered(INVALID_SHARE_SESSION_EPOCH if at_first else 0)
+    again.answered(0 if at_first else INVALID_SHARE_SESSION_EPOCH)
+    reopened = b.share_fetch(0, [0]).answered()
+    return talk, [
+        note("SESSION_NOT_CLOSED", end),
+        note("FETCH_OVERTAKEN", held_up if at_first else again, cause="given_up"),
+        note("SESSION_REOPEN", reopened),
+    ]
+
+
+@promise
+def a_fetch_that_was_given_up_is_taken_late() -> Said:
+    return given_up(at_first=True)
+
+
+@promise
+def a_fetch_that_was_given_up_is_taken_instead_of_the_next_one() -> Said:
+    return given_up(at_first=False)
+
+
 @promise
 def both_sides_of_a_proxy_are_seen() -> Said:
     talk = Conversation()
