@@ -18,13 +18,13 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
     outside the capture fetch from, offsets would be missing here.
     """
     pieces: list[Piece] = []
-    found, waiting, done = [], [], -1
+    found, waiting, looked = [], [], -1
     for one in sorted(partition.worn.ranges, key=itemgetter(0)):
         if _still_waits(partition, one, first, since_ns):
             waiting.append(one)
         else:
-            pieces += partition.over(max(one.first, done + 1), one.last, since_ns, since_ns)
-            done = max(done, one.last)
+            pieces += partition.over(max(one.first, looked + 1), one.last, since_ns, since_ns)
+            looked = max(looked, one.last)
     for piece in pieces:
         archived = [record for record in piece.value if _is_given_up(record, partition.highest)]
         if not archived or any(record.stage is ACQUIRED for record in piece.value):
@@ -37,7 +37,7 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
             waiting.append(_looked_at(partition, piece, free_ns))
         elif not partition.records.gaps(partition.records.first or 0, partition.records.last or 0):
             found.append(piece._replace(value=tuple(archived)))
-    if pieces:
+    if looked >= 0:
         partition.worn.keep(sorted(waiting, key=itemgetter(0)))
     return found
 

@@ -22,9 +22,9 @@ _ASSIGNMENTS: Final = 16
 SETTLED_NS: Final = 10_000_000_000
 #: What a broker says on one connection may be on its way that long while requests come on another one.
 _ON_ITS_WAY_NS: Final = 1_000_000_000
-#: What a client asks on one connection may be held up that long while it is heard on another one; it waits no longer for an answer
-#: (request.timeout.ms).
-_HELD_UP_NS: Final = 30_000_000_000
+#: A client waits no longer for an answer, nor before it asks again (request.timeout.ms): for so long what it asks on one connection may be
+#: held up, while it is heard on another one.
+REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
 class Assignment(Struct, eq=False):
@@ -226,7 +226,7 @@ class NotBack(NamedTuple):
             return False
         missing = gone.connection.holes.between(gone.packet, after.end)
         late_ns = after.time_ns - self.step.time_ns
-        if missing is not None or after.kind is not INITIAL or late_ns >= _HELD_UP_NS:
+        if missing is not None or after.kind is not INITIAL or late_ns >= REQUEST_TIMEOUT_NS:
             return missing or True
         return "refuted" if late_ns < _ON_ITS_WAY_NS else "race"
 

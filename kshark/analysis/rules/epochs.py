@@ -13,6 +13,7 @@ from typing import Final
 
 from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.machines import SESSION
+from kshark.analysis.members.members import REQUEST_TIMEOUT_NS
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API
 from kshark.analysis.sessions.situation import Situation
@@ -31,8 +32,6 @@ from kshark.analysis.sessions.steps import (
 )
 
 _REFUSED: Final = (INVALID_EPOCH,)
-#: A client waits no longer for an answer, nor before it asks again. Kafka: request.timeout.ms is 30,000.
-_REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
 def _due(now: Situation) -> str:
@@ -99,7 +98,7 @@ def replayed(now: Situation) -> Argument | None:
     lost = now.session.unanswered
     if lost is not None and lost.epoch == step.epoch and lost is not now.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
-        broke = end is not None and now.here is None and step.time_ns - end.time_ns < _REQUEST_TIMEOUT_NS
+        broke = end is not None and now.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
         text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
         return Argument(text, (*now.known, lost, step), cause="replay", blame="network" if broke else None)
     return Argument(_due(now), (*now.known, step), cause="replay")
