@@ -7,8 +7,17 @@ from typing import Final
 import pytest
 
 from kshark.model import Finding
-from tests.analysis.talks import handed, opened
-from tests.conversation import BROKER, INVALID_SHARE_SESSION_EPOCH, Conversation, Member, findings, note, violation
+from tests.analysis.talks import SHARE_SESSION_LIMIT_REACHED, handed, opened
+from tests.conversation import (
+    BROKER,
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    Member,
+    findings,
+    note,
+    violation,
+)
 from tests.packets import Packet, batch
 from tests.property.mangled import packets_of
 from tests.shared import CAPTURES
@@ -129,6 +138,24 @@ def test_a_refusal_is_passed_on_too() -> None:
     outer.answered(INVALID_SHARE_SESSION_EPOCH)
     a.heartbeat(1).given(1)
     assert "CONCURRENT_SESSION_REQUESTS" not in {it.code for it in findings(talk)}
+
+
+@pytest.mark.parametrize(("numbered_apart", "told"), [(0, []), (3, [25, 27])])
+def test_one_side_may_be_recorded_by_a_clock_that_is_behind(numbered_apart: int, told: list[int]) -> None:
+    """Its copy of a request that was answered comes while the next one is open; a request with a number of its own is none."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    outer, inner = a.on(talk.connection()), a.on(talk.connection(host="10.0.0.2"))
+    inner.connection.correlation_id += numbered_apart
+    waiting = []
+    for side in (outer, inner):
+        side.share_fetch(5).answered(SHARE_SESSION_NOT_FOUND)
+        waiting.append(side.share_fetch(0, [0]))
+    for one in waiting:
+        one.answered(SHARE_SESSION_LIMIT_REACHED)
+    for side in (outer, inner):
+        side.share_fetch(0, [0]).answered()
+    assert [it.packet for it in findings(talk) if it.code == "CONCURRENT_SESSION_REQUESTS"] == told
 
 
 def test_what_is_passed_on_is_judged_once() -> None:

@@ -106,10 +106,11 @@ class Branch(Struct, eq=False):
 
 
 class Trace(Struct, eq=False):
-    """What a session did on one connection: its first and last request, and the unbroken run of openings at the end."""
+    """What a session did on one connection: its first and last request, the one before, and the unbroken run of openings at the end."""
 
     first: Step
     last: Step
+    before: Step | None = None
     openings: tuple[Step, ...] = ()
 
 
@@ -275,8 +276,9 @@ class SessionState:
             trace = Trace(step, step)
             if step.connection.host not in self.hosts:
                 self.hosts = (*self.hosts, step.connection.host)[-_CONNECTIONS:]
+        else:
+            trace.before, trace.last = trace.last, step
         self.here[flow] = trace
-        trace.last = step
         trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
         if len(self.here) > _CONNECTIONS:
             del self.here[next(iter(self.here))]
