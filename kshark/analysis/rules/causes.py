@@ -19,7 +19,7 @@ CAUSES: Final = {
     "two_writers": "another connection, with a count of its own, used the session meanwhile",
     "reopened_elsewhere": "another connection opened the session anew",
     "overtaken": "another connection moved the session on while the request waited",
-    "given_up": "the client had given up the connection on which it waited, and went on elsewhere, before the broker took it",
+    "given_up": "the client had ended a connection with a request open, and gone on elsewhere, before the broker took that request",
     "concurrent_requests": "requests of two connections were open at the same time, and one of them was taken first",
     "broker_anomaly": "no state of the session explains the answer: the broker is wrong",
     # What took a session.
