@@ -92,7 +92,7 @@ class ShareSessionRunner:
         if self.state.unread_on:
             self._look_up_unread()
         self._queue.append(step)
-        step.connection.users[self.owner] = step.connection.untold[self.owner] = self
+        step.connection.used_by(self)
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
     def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
@@ -166,7 +166,7 @@ class ShareSessionRunner:
         state.unread = state.last_unread
         for connection in state.unread_on:
             if connection.users.get(self.owner) is self:
-                connection.untold[self.owner] = self
+                connection.used_by(self)
         state.unread_on.clear()
 
     # -- what can be said

@@ -68,7 +68,7 @@ class Connection:
     users: dict[Owner, User] = field(default_factory=dict)
     #: The packet of the last share request that could not be read, and the users that have to be told of the next one.
     last_unread: int = 0
-    untold: dict[Owner, User] = field(default_factory=dict)
+    untold: dict[Owner, User] | None = None
     #: How far the times of its packets can be trusted beside those of others.
     clock: Clock = field(default_factory=Clock)
     #: The client's address without its port; which end is the client, the first request tells.
@@ -101,23 +101,30 @@ class Connection:
         user = self.users.get((group_id, member_id))
         return None if user is None else user.state
 
+    def used_by(self, user: User) -> None:
+        """That session takes a step on it, or elsewhere."""
+        self.users[user.owner] = user
+        if self.untold is None:
+            self.untold = {}
+        self.untold[user.owner] = user
+
     def leave(self, user: User) -> None:
         """That session uses it no more."""
         if self.users.get(user.owner) is user:
             del self.users[user.owner]
-            self.untold.pop(user.owner, None)
+            if self.untold:
+                self.untold.pop(user.owner, None)
 
     def leave_all(self) -> None:
         """It is over."""
         self.users.clear()
-        self.untold.clear()
+        self.untold = None
 
     def cannot_read(self, packet: int) -> None:
         """A share request, whosever it is; of many behind each other a session is told once, and looks up which was the last."""
         self.last_unread = packet
-        untold = [*self.untold.values()]
-        self.untold.clear()
-        for user in untold:
+        untold, self.untold = self.untold, None
+        for user in untold.values() if untold else ():
             user.lost_on(self)
 
     def ended_between(self, first: int, last: int) -> End | None:
