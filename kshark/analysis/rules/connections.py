@@ -98,8 +98,9 @@ def concurrent(now: Situation) -> Argument | None:
         if now.before_here is not None and is_again(now.before_here, other):
             continue
         there = session.here.get(other.connection.flow.id)
-        if there is not None and there.last is other and there.before is not None and is_again(there.before, step):
-            continue  # one side of a NAT is recorded by a clock that is behind
+        before = there.before if there is not None and there.last is other else None
+        if before is not None and not step.opens and is_again(before, step):
+            continue  # one side of a NAT is recorded by a clock that is behind; but two clients may open sessions alike
         text = (
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
             f"{other.here} with epoch {other.epoch} was open on {other.connection.client} ({other.packets})"
