@@ -208,9 +208,10 @@ def _results(now: Acknowledging, may_hold: bool) -> frozenset[int] | None:
     for pieces in (_met(now), _known(now)):
         before = -1
         for batch in now.batches:
-            results = _of_batch(now, batch, pieces, may_hold)
-            if results is not None and before == batch.first >= (partition.start or 0):
-                results = {NOT_HELD, *(results if _may_be_passed(now, batch) else ())}  # the same once more
+            if before == batch.first >= (partition.start or 0):  # the same once more
+                results: set[int] | None = {NOT_HELD, TAKEN} if _may_be_passed(now, batch) else {NOT_HELD}
+            else:
+                results = _of_batch(now, batch, pieces, may_hold)
             if results is None:
                 return None
             before = batch.last

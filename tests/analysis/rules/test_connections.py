@@ -201,9 +201,9 @@ def test_who_goes_on_on_both_connections_has_not_given_up() -> None:
     for goes_on, verdict in ((True, "violation"), (False, "unknown")):
         talk = Conversation()
         a = opened(talk, 1)
-        first, other = a.share_acknowledge(2, [(0, 0, 1)]), a.on(talk.connection()).share_acknowledge(2, [(1, 1, 1)]).answered()
+        first = a.share_acknowledge(2, [(0, 0, 1)])
+        a.on(talk.connection()).share_acknowledge(2, [(1, 1, 1)]).answered()
         first.answered(INVALID_SHARE_SESSION_EPOCH)
         if goes_on:
             a.share_fetch(0).answered()
         assert [(it.cause, it.verdict) for it in findings(talk) if it.code == "FETCH_OVERTAKEN"] == [("concurrent_requests", verdict)]
-        assert other.packet
