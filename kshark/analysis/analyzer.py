@@ -33,18 +33,18 @@ from kshark.analysis.deliveries.share_partition import Change
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.findings import Tally, finding_of
 from kshark.analysis.judge import Judgement
-from kshark.analysis.members.members import Member, Members
+from kshark.analysis.members.members import Members
 from kshark.analysis.members.memberships import Memberships
 from kshark.analysis.observed.coverage import Coverage, Covering
 from kshark.analysis.oddities import Oddities
 from kshark.analysis.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import forgotten
-from kshark.analysis.sessions.echoes import handed_elsewhere
+from kshark.analysis.sessions.echoes import HandedOut
 from kshark.analysis.sessions.listing import Listed, Listing
 from kshark.analysis.sessions.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import Answer, Call, Step, reply_of
+from kshark.analysis.sessions.steps import Step, reply_of
 from kshark.analysis.surroundings.brokers import Broker, Brokers
 from kshark.analysis.surroundings.clock import Clock
 from kshark.analysis.surroundings.connections import Connection, Connections
@@ -101,6 +101,7 @@ class Analyzer:
             Visits(book, covering),
         )
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
+        self._handed = HandedOut()
         self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
         #: Events that are rare; those of each message are told apart in `page`.
@@ -300,8 +301,11 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        is_spread = len(runner.state.member.brokers) > 1 and step.connection not in runner.echoes
-        twice = self._seen_twice(step, answer, runner) if answer is not None and acquired and is_spread else ()
+        if answer is None or not acquired or step.connection in runner.echoes:
+            twin = None
+        else:
+            twin = self._handed.elsewhere(step, answer, runner.state)
+        twice = () if twin is None else runner.echo(step, answer, twin)
         said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
         if step.connection in runner.echoes:
             deliveries.drop(acknowledging)
@@ -310,12 +314,6 @@ class Analyzer:
         if step.connection.ends and answer is not None and not runner.waits_on(step.connection):
             deliveries.ended(step.connection, runner, answer)  # only now the broker notices
         return [*said, *of_records] if of_records else said
-
-    def _seen_twice(self, step: Step, answer: Answer, runner: ShareSessionRunner) -> Sequence[Verdict]:
-        """What a broker handed out at another of its addresses it did not hand out here again."""
-        others = (self._runners.get((broker, *runner.owner)) for broker in runner.state.member.brokers)
-        twin = handed_elsewhere(step, answer, [one.state for one in others if one is not None and one is not runner])
-        return () if twin is None else runner.echo(step, answer, twin)
 
     def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
         """A share-session request whose body could not be read; a refusal of it is not passed over."""
@@ -330,26 +328,14 @@ class Analyzer:
         return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), EXCHANGE, "unknown"), Judgement("unknown", "cut"), "explanation")]
 
     def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
-        """What a heartbeat means for the sessions of its member; what it says of the member itself is known by now."""
+        """What a heartbeat proves for the sessions of its member; what it says of the member itself is known by now."""
         broker = self._brokers.known_at(request.broker)
         member = self._members.get(broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None))
         beat = None if member is None else member.before
         if member is None or beat is None or beat.packet != request.packet:
             return ()
-        return self._settled(member, beat, left=member.leave is beat)
-
-    def _settled(self, member: Member, beat: Call, *, left: bool) -> Sequence[Verdict]:
-        """A heartbeat may prove what was waiting for it; with one the member may have `left`."""
-        said: list[Verdict] = []
-        for broker in member.brokers:
-            runner = self._runners.get((broker, beat.group_id, beat.member_id))
-            if runner is None:
-                continue
-            if left:
-                runner.left(beat)
-            if left or runner.is_pending:
-                said += runner.settle()
-        return said
+        waiting = [self._runners.get((one, beat.group_id, beat.member_id)) for one in member.waiting]
+        return [verdict for runner in waiting if runner is not None for verdict in runner.settle()]
 
     def _api_versions(self, request: Message, response: Message | None) -> Sequence[Verdict]:
         connection = self._connections.by_flow.get(request.flow)
@@ -372,8 +358,7 @@ class Analyzer:
         """A runner for a session; beyond the limit the one longest unused is closed for it."""
         broker = key[0]
         member = self._members.of(broker, step.group_id, step.member_id)
-        if broker not in member.brokers:
-            member.brokers = (*member.brokers, broker)
+        member.brokers[broker] = None
         state = SessionState(broker, member)
         self._runners[key] = ShareSessionRunner(self._book, state, self._listing(), key[1:], self._covering, exact=self._exact)
         if len(self._runners) <= limits.SESSIONS:
@@ -390,7 +375,7 @@ class Analyzer:
             runner = self._runners.pop(key)
             other = self._runners.get((kept, *key[1:]))
             if other is None:
-                runner.state.broker = kept
+                runner.moved(kept)
                 self._runners[(kept, *key[1:])] = runner
             else:
                 other.blind(packet, "hidden_traffic")

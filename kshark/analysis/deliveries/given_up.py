@@ -35,7 +35,7 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
             found.append(piece._replace(value=tuple(archived)))
         elif piece.last >= first or free_ns >= since_ns:
             waiting.append(_looked_at(partition, piece, free_ns))
-        elif not partition.records.gaps(partition.records.first or 0, partition.records.last or 0):
+        elif partition.records.is_gapless():
             found.append(piece._replace(value=tuple(archived)))
     if looked >= 0:
         partition.worn.keep(sorted(waiting, key=itemgetter(0)))

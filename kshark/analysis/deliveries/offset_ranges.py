@@ -29,12 +29,14 @@ class OffsetRanges(Generic[Value]):
     their number. Ranges with `first` above `last` hold no offset and change nothing.
     """
 
-    __slots__ = ("_firsts", "_lasts", "_values")
+    __slots__ = ("_firsts", "_gapless", "_lasts", "_values")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         self._values: list[Value] = []
+        #: All offsets from the first up to the second had a value when that was asked last.
+        self._gapless: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self._firsts)
@@ -113,6 +115,18 @@ class OffsetRanges(Generic[Value]):
             at += 1
         return missing
 
+    def is_gapless(self) -> bool:
+        """Whether all offsets between the lowest and the highest have a value. Only what is new since it was asked last is gone through."""
+        if not self._firsts:
+            return True
+        lowest = self._firsts[0]
+        first, gap = self._gapless or (lowest, lowest)
+        if lowest < first and (missing := self.gaps(lowest, first - 1)):
+            gap = missing[0][0]
+        gap = self.passed(max(gap, lowest), _any)
+        self._gapless = lowest, gap
+        return gap > self._lasts[-1]
+
     def put(self, first: int, last: int, value: Value) -> None:
         """Gives all offsets between two that value."""
         if first > last:
@@ -186,6 +200,7 @@ class OffsetRanges(Generic[Value]):
             return
         low, high = self._cut(first, last)
         del self._firsts[low:high], self._lasts[low:high], self._values[low:high]
+        self._gapless = None
 
     def keep(self, most: int) -> None:
         """Lets go of the lowest ranges, where there are more than that."""
@@ -196,6 +211,9 @@ class OffsetRanges(Generic[Value]):
         """Lets go of so many of the lowest ranges, one at least; the highest offset in them."""
         highest = self._lasts[many - 1]
         del self._firsts[:many], self._lasts[:many], self._values[:many]
+        if self._gapless is not None:
+            first, gap = self._gapless
+            self._gapless = max(first, highest + 1), gap
         return highest
 
     def clear(self) -> None:
@@ -233,6 +251,10 @@ class OffsetRanges(Generic[Value]):
             if values[at - 1] is values[at] and lasts[at - 1] + 1 == firsts[at]:
                 lasts[at - 1] = lasts[at]
                 del firsts[at], lasts[at], values[at]
+
+
+def _any(value: object) -> bool:
+    return True
 
 
 #: A NamedTuple's own constructor is a function of Python; this is one of C, in half the time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -55,6 +55,8 @@ class Member:
     unanswered: Beat | None = None
     #: The heartbeat by which it left its group, after which it was not seen to join.
     leave: Beat | None = None
+    #: The last one by which it left, whether it came back or not.
+    last_leave: Beat | None = None
     #: Its last heartbeat, where by that it left, or was told that it is out.
     departure: Beat | None = None
     assignments: tuple[Assignment, ...] = ()
@@ -72,8 +74,9 @@ class Member:
     heard: Step | None = None
     silent_since: Step | None = None
     silent_until_ns: int = 0
-    #: Brokers with which it had share sessions.
-    brokers: tuple[Broker, ...] = ()
+    #: Brokers with which it had share sessions, and those of them whose sessions wait for its next heartbeat to prove something.
+    brokers: dict[Broker, None] = field(default_factory=dict)
+    waiting: dict[Broker, None] = field(default_factory=dict)
 
     def lose_sight(self, doubt: str) -> None:
         """What was known of its state may be wrong."""
@@ -89,7 +92,7 @@ class Member:
         if beat.reply is ACCEPTED:
             self.unanswered = None
             if left:
-                self.leave = beat
+                self.leave = self.last_leave = beat
             else:
                 self.last, self.leave = beat, None
         elif beat.reply is UNANSWERED:

@@ -20,6 +20,8 @@ from kshark.analysis.verdict import Verdict
 #: Epochs that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)
 _NOT_FOUND: Final = (SESSION_NOT_FOUND,)
+#: Whether one of a member's brokers may be this one at another address is asked of no more than that.
+_BROKERS: Final = 256
 _UNSEEN: Final = "; an opening that the capture does not hold would explain it as well"
 
 
@@ -120,8 +122,9 @@ def _why_not_never(now: Situation) -> str | None:
         return "beginning_not_seen"
     if step.connection.flow.first_packet > join.packet:
         return "hidden_traffic"
-    elsewhere = (other for other in session.member.brokers if other is not session.broker)
-    if any(not session.broker.is_not(other) for other in elsewhere):
+    brokers = session.member.brokers
+    elsewhere = (other for other in brokers if other is not session.broker)
+    if len(brokers) > _BROKERS or any(not session.broker.is_not(other) for other in elsewhere):
         return "hidden_traffic"
     return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
 
@@ -134,7 +137,7 @@ def limited(now: Situation) -> Argument | None:
 def left_open(now: SessionEnd) -> Argument | None:
     """The client closes the connection that opened the session, or had left the group before, without epoch -1."""
     session, connection, end = now
-    opening, last, leave = session.opening, session.last, session.leave
+    opening, last, leave = session.opening, session.last, session.left_before(end.packet)
     if end.by != "client" or not session.is_open or opening is None or last is None or opening.connection is not connection:
         return None
     if leave is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from kshark import limits
+from kshark.analysis.members.members import Member
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Answer, Step
+from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Acquired, Answer, Step
 from kshark.analysis.surroundings.connections import Connection
 
 #: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
@@ -52,18 +55,28 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
     return None
 
 
-def handed_elsewhere(step: Step, answer: Answer, sessions: Iterable[SessionState]) -> Step | None:
-    """The same request of the member's session with another broker, which hands out the same records at the same time.
+class HandedOut:
+    """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are forgotten first."""
 
-    It is this broker, by the address that it has on the other side of a NAT.
-    """
-    for other in sessions:
-        if other.handed is None:
-            continue
-        before, acquired = other.handed
-        if step.packet <= before.end and before.packet <= answer.packet and may_be_one(step, before) and acquired == answer.acquired:
-            return before
-    return None
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[tuple[Member, int, Acquired], SessionState] = OrderedDict()
+
+    def elsewhere(self, step: Step, answer: Answer, session: SessionState) -> Step | None:
+        """The same request of the member's session with another broker, which handed out the same records at the same time.
+
+        It is this broker, by the address that it has on the other side of a NAT. Where there is none, this is the last one.
+        """
+        key = session.member, step.epoch, answer.acquired[0]
+        other = self._sessions.pop(key, None)
+        if other is not None and other is not session and other.handed is not None:
+            before, acquired = other.handed
+            if step.packet <= before.end and before.packet <= answer.packet and may_be_one(step, before) and acquired == answer.acquired:
+                self._sessions[key] = other
+                return before
+        self._sessions[key] = session
+        if len(self._sessions) > limits.IN_FLIGHT:
+            self._sessions.popitem(last=False)
+        return None
 
 
 def may_be_one(one: Step, other: Step) -> bool:

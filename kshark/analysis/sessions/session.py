@@ -21,8 +21,8 @@ from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.sessions.possible import conclude, situation
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.situation import SessionEnd, Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Call, Step
-from kshark.analysis.surroundings.brokers import End
+from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
+from kshark.analysis.surroundings.brokers import Broker, End
 from kshark.analysis.surroundings.connections import Connection, Owner
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
@@ -38,13 +38,6 @@ class Ended(NamedTuple):
     end: End
 
 
-class Left(NamedTuple):
-    """The member left its group."""
-
-    packet: int
-    leave: Call
-
-
 class Blind(NamedTuple):
     """Something was not seen, or cannot be relied on."""
 
@@ -53,7 +46,7 @@ class Blind(NamedTuple):
 
 
 class ShareSessionRunner:
-    """`ask`, `answer`, `ended`, `left` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
+    """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
 
     Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what another one does,
     too: nothing is looked at twice.
@@ -76,7 +69,7 @@ class ShareSessionRunner:
         self._book = book
         self._covering = covering
         self._exact = exact
-        self._queue: list[Step | Ended | Left | Blind] = []
+        self._queue: list[Step | Ended | Blind] = []
         self._pending: tuple[Verdict, ...] = ()
         self.owner = owner
         self.echoes: dict[Connection, Echo] = NOTHING
@@ -145,9 +138,6 @@ class ShareSessionRunner:
             self.echoes = {one: echo for one, echo in self.echoes.items() if connection not in (one, echo.of)} or NOTHING
         self._queue.append(Ended(end.packet, connection, end))
 
-    def left(self, leave: Call) -> None:
-        self._queue.append(Left(leave.packet, leave))
-
     def blind(self, packet: int, doubt: str) -> None:
         """What is known of the session may be wrong from that packet on."""
         if self._queue and isinstance(self._queue[-1], Blind):
@@ -201,16 +191,12 @@ class ShareSessionRunner:
         said = list(self.settle())
         said += [_unproved(verdict) for verdict in self._pending]
         self._pending = ()
+        self.state.member.waiting.pop(self.state.broker, None)
         self.listing.end(self.state)
         for trace in self.state.here.values():
             trace.last.connection.leave(self)
         self.state.lose_sight("beginning_not_seen")
         return said
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether something waits for what the capture shows later."""
-        return bool(self._pending)
 
     def waits_on(self, connection: Connection) -> bool:
         return any(not step.settled and step.connection is connection for step in self._steps())
@@ -232,18 +218,26 @@ class ShareSessionRunner:
     def _proved_since(self, said: list[Verdict]) -> None:
         """Verdicts that had to wait for what the capture shows later."""
         waiting, self._pending = self._pending, ()
+        self.state.member.waiting.pop(self.state.broker, None)
         for verdict in waiting:
             self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
 
     def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
         if verdict.judgement is PENDING and len(self._pending) < limits.WAITING_VERDICTS:
             self._pending = (*self._pending, verdict)
+            self.state.member.waiting[self.state.broker] = None
         else:
             said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
 
+    def moved(self, broker: Broker) -> None:
+        """The broker has another name now."""
+        self.state.broker = broker
+        if self._pending:
+            self.state.member.waiting[broker] = None
+
     # -- one thing that happened
 
-    def _happened(self, item: Ended | Left | Blind, said: list[Verdict]) -> None:
+    def _happened(self, item: Ended | Blind, said: list[Verdict]) -> None:
         match item:
             case Ended(connection=connection, end=end):
                 now = SessionEnd(self.state, connection, end)
@@ -252,8 +246,6 @@ class ShareSessionRunner:
                 arguments = ((rule, check.look(now)) for rule, check in self._book.endings)
                 said += [judged(rule, argument) for rule, argument in arguments if argument is not None]
                 self.listing.connection_ended(connection, end, self.state)
-            case Left(leave=leave):
-                self.state.leave = leave
             case Blind(doubt=doubt):
                 self.state.lose_sight(doubt)
 
@@ -294,6 +286,6 @@ def _unproved(verdict: Verdict) -> Verdict:
     return verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved))
 
 
-def _turn(item: Step | Ended | Left | Blind) -> tuple[int, int]:
+def _turn(item: Step | Ended | Blind) -> tuple[int, int]:
     """The order in which the broker took what happened."""
     return item.arrival if isinstance(item, Step) else item.packet, item.packet

@@ -157,8 +157,6 @@ class SessionState:
     overlapping: tuple[Step, ...] = ()
     #: Connections to which the session was seen to cross; the one that opened it is none of them.
     crossed: tuple[int, ...] = ()
-    #: The heartbeat by which the member left its group, after which no session was opened.
-    leave: Call | None = None
     #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own connection.
     departed: Beat | None = None
     departed_here: bool = False
@@ -225,6 +223,13 @@ class SessionState:
         host = step.connection.host
         hosts = self.hosts if host in self.hosts else (*self.hosts, host)
         return self.broker.missing_between(hosts, self.anchor.packet, step.packet)
+
+    def left_before(self, packet: int) -> Call | None:
+        """The heartbeat by which the member left its group before that packet, behind the opening."""
+        leave, opening = self.member.last_leave, self.opening
+        if leave is None or opening is None or leave.packet < opening.packet or leave.end > packet:
+            return None
+        return leave
 
     def lose_sight(self, doubt: str) -> None:
         """What was known of the session may be wrong."""
@@ -301,7 +306,7 @@ class SessionState:
         if reply in (ACCEPTED, FAILED_LATER, UNCLEAR, UNANSWERED):
             self.ever_opened = True
         if reply in (ACCEPTED, FAILED_LATER, UNCLEAR):
-            self.opening, self.alive, self.leave = step, step, None
+            self.opening, self.alive = step, step
             self.last_fetch, self.last_acknowledge = None, None
             self.crossed = ()
         elif reply is UNANSWERED:

@@ -113,9 +113,11 @@ def test_what_an_opening_leaves(error: int | None, opens: bool, ever: bool) -> N
 def test_an_opening_begins_anew() -> None:
     crossed = after(step(0, on=HERE), step(1, 20, on=THERE), step(2, 30, fetch=False, on=THERE))
     assert (crossed.crossed, crossed.last_fetch is None, crossed.last_acknowledge is None) == ((1,), False, False)
-    crossed.leave, again = step(9), step(0, 40, on=HERE)
+    leave, again = step(9, 35), step(0, 40, on=HERE)
+    crossed.member.last_leave = leave
+    assert [crossed.left_before(packet) for packet in (30, 35, 36, 99)] == [None, None, leave, leave]
     crossed.remember(again, again.reply)
-    assert (crossed.crossed, crossed.last_fetch, crossed.last_acknowledge, crossed.leave) == ((), again, None, None)
+    assert (crossed.crossed, crossed.last_fetch, crossed.last_acknowledge, crossed.left_before(99)) == ((), again, None, None)
 
 
 def test_an_opening_without_an_answer_may_have_replaced_the_session() -> None:
