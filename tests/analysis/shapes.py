@@ -115,6 +115,15 @@ def connections_that_end(talk: Conversation, count: int) -> None:
         connection.close()
 
 
+def connections_that_end_with_a_fetch(talk: Conversation, count: int) -> None:
+    """Of one member, whose records stay locked."""
+    for number in range(count):
+        member = Member(talk.connection(), "g", "a".ljust(22, "A"))
+        member.share_fetch(0, [0]).answered(**gives((number, number)))
+        member.share_fetch(1)
+        member.connection.reset()
+
+
 def lost_packets(talk: Conversation, count: int) -> None:
     """Every other exchange is not in the capture."""
     member = opened(talk)
@@ -318,6 +327,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     requests_cut_short,
     wrong_epochs,
     connections_that_end,
+    connections_that_end_with_a_fetch,
     lost_packets,
     many_ranges,
     falling_ranges,

@@ -113,14 +113,14 @@ class SharePartition:
         self._is_fresh = False
         self._begun_at = 0
         self._tell = tell
-        self.locks: Final = Locks(partition, group)
+        self.locks: Final = Locks(partition, group, leader)
 
     def meets(self, step: Step, broker: Broker) -> None:
         """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
         self.hosts[step.connection.host] = None
         if self.leader is not broker:
             self.lose_sight(step.packet, "leader_moved")
-            self.leader = broker
+            self.leader = self.locks.leader = broker
         elif broker.restarts or broker.holes:
             restarted = broker.restarted_between(self.seen, step.packet) is not None
             if why := "broker_restart" if restarted else broker.missing_between(self.hosts, self.seen, step.packet):
@@ -268,7 +268,7 @@ class SharePartition:
         `uncounted`: the broker takes the delivery back, too, unless the lock was out before; None: nobody knows.
         """
         self.time(packet, time_ns)
-        for one in self._locked(member_id):
+        for one in self._locked(member_id, new=not certain):
             mine = [record for record in one.value if record.is_held_by(member_id)]
             if not mine or (not certain and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)):
                 continue
@@ -378,10 +378,10 @@ class SharePartition:
                 self.worn.give_back(one.first, one.last, back)
                 self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
 
-    def _locked(self, member_id: str | None) -> Iterator[Piece]:
-        """What is known of the offsets that the member may hold, each once."""
+    def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
+        """What is known of the offsets that the member may hold, or may hold since this was asked last; each once."""
         done = -1
-        for first, last in self.locks.of(member_id):
+        for first, last in self.locks.of(member_id, new=new):
             yield from self.records.over(max(first, done + 1), last)
             done = max(done, last)
 

@@ -7,7 +7,7 @@ the answer that hands them out. Who acquires in between is told apart by the pac
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -179,13 +179,14 @@ class Deliveries:
         session: SessionState,
         of: Owner,
         at: tuple[int, int],
-        held: Container[Partition] | None,
+        held: Collection[Partition] | None,
         by: Step | None,
     ) -> None:
         """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows."""
         (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
         uncounted = all_say(session.releases, "release_uncounts")
-        for partition in self._locks[group_id].concern(member_id, time_ns) if group_id in self._locks else ():
+        locks = self._locks.get(group_id)
+        for partition in () if locks is None else locks.concern(member_id, broker, time_ns, held or ()):
             one = self._groups[group_id][partition]
             if one.leader is broker:
                 certain = held is not None and one.partition in held

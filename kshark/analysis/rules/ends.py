@@ -54,6 +54,8 @@ def _used_on(now: Situation, cause: str) -> Argument | None:
     ended = _ended_by(now, cause)
     if ended is None:
         return None
+    if ended.step is not None and now.step.packet < ended.step.packet:
+        return _argument(now, ended, noted=True, more=", but had been sent before that")
     return _argument(now, ended, noted=not now.goes_on, more="" if now.goes_on else _UNSEEN)
 
 

@@ -157,16 +157,18 @@ def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
 def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
     """The request on another connection that moved the session on while this fetch waited.
 
-    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out.
+    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What was sent behind
+    an opening went on with another session.
     """
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
+    opened = min((other.packet for other in rivals if other.opens), default=step.end)
     follows = (
         other
         for other in rivals
         if other.kind is SUBSEQUENT
         and other.epoch == next_epoch(step.epoch)
-        and other.packet > step.packet
+        and step.packet < other.packet < opened
         and (other.reply is UNANSWERED or (other.is_counted and (step.reply is INVALID_EPOCH or other.end < step.end)))
     )
     return next(follows, None)

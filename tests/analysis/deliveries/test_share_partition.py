@@ -346,10 +346,10 @@ def test_what_is_done_with_is_forgotten_first() -> None:
 def test_who_never_held_records_has_nothing_to_let_go_of() -> None:
     told = Told()
     told.acquires(10, 0, 9)
-    assert told.group.concern("a", 0) == [ONE]
-    assert told.group.concern("b", 20 * MS) == []
-    assert told.group.concern("b", 10_000 * MS) == told.group.concern("b", 10_000 * MS) == [ONE]
+    assert told.group.concern("a", LEADER, 0, ()) == [ONE]
+    assert told.group.concern("b", LEADER, 20 * MS, ()) == []
+    assert [told.group.concern("b", LEADER, 10_000 * MS, ()) for _ in range(2)] == [[ONE], [ONE]]
     told.partition.time(100, 10_000 * MS)
-    assert told.group.concern("b", 20_000 * MS) == []
+    assert told.group.concern("b", LEADER, 20_000 * MS, ()) == []
     told.partition.lose_sight(200, "gap")
-    assert told.group.concern("a", 20_000 * MS) == []
+    assert told.group.concern("a", LEADER, 20_000 * MS, [ONE]) == []

@@ -184,6 +184,48 @@ def test_who_ends_a_connection_when_he_went_on_elsewhere_had_not_given_it_up(bef
     assert [it.cause for it in caused(talk)] == causes
 
 
+def reopened_and_went_on(*, openings: int = 1, upto: int = 3) -> Conversation:
+    """A fetch that is given up and taken late: until then its client has opened its session anew, and got further with that."""
+    talk = Conversation()
+    a = opened(talk)
+    held_up = a.share_fetch(1)
+    for _ in range(openings):
+        a.connection.tcp.fin()
+        a = a.on(talk.connection())
+        for epoch in range(upto + 1):
+            a.share_fetch(epoch, [0] if epoch == 0 else ()).answered()
+    held_up.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(upto + 1).answered()
+    return talk
+
+
+@pytest.mark.parametrize("openings", [1, 2, 5])
+@pytest.mark.parametrize("upto", [1, 2, 3, 9])
+def test_what_another_session_counted_has_not_overtaken_the_fetch(openings: int, upto: int) -> None:
+    talk = reopened_and_went_on(openings=openings, upto=upto)
+    assert [(it.code, it.verdict, it.cause) for it in caused(talk)] == [("FETCH_OVERTAKEN", "note", "given_up")]
+    for number, _ in talk.packets():
+        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+
+
+def closed_while_held_up() -> Conversation:
+    """A client that gave up a fetch and its connection closes its session on another one; the fetch is taken only then."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    held_up = a.share_fetch(2)
+    a.connection.tcp.fin()
+    a.on(talk.connection()).share_acknowledge(-1).answered()
+    held_up.answered(SHARE_SESSION_NOT_FOUND)
+    return talk
+
+
+def test_what_was_sent_before_the_session_was_closed_does_not_use_it_afterwards() -> None:
+    talk = closed_while_held_up()
+    assert [(it.code, it.verdict, it.cause) for it in caused(talk)] == [("USE_AFTER_FINAL", "note", "final_epoch")]
+    for number, _ in talk.packets():
+        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+
+
 def test_an_epoch_that_was_due_when_it_was_sent_is_not_counted_wrongly() -> None:
     """Which of the openings it met, and who sent what when, cannot be told: but the client counted as it should."""
     talk = Conversation()
