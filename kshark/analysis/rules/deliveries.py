@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from kshark.analysis.argument import EXCHANGE, Argument, Needs, Proof
@@ -129,7 +129,7 @@ def more_than_asked(now: Acquiring) -> Argument | None:
 
 def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
     """Records that were acquired, with a lock that surely was not out, and whose release nobody had asked for."""
-    lock_ns = now.answer.lock_ns or 0
+    lock_ns, asked = now.answer.lock_ns or 0, [*chain(*now.share_partition.open)]
     for handed in now.handed:
         for piece in handed.pieces:
             hold = piece.value[0].hold
@@ -137,8 +137,7 @@ def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
                 continue
             # had these been acquired before those, their lock would have been out in between
             in_order = hold.step.end < now.step.packet or hold.step.end_ns < now.step.time_ns + lock_ns
-            asked = any(run.first <= piece.last and run.last >= piece.first for runs in now.share_partition.open for run in runs)
-            if in_order and not asked:
+            if in_order and not any(run.first <= piece.last and run.last >= piece.first for run in asked):
                 yield piece, hold
 
 

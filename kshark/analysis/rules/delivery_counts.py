@@ -108,11 +108,10 @@ def _counted(now: Acquiring) -> Iterator[tuple[Handed, Piece, list[int]]]:
     was_stored = by is not None and by.call.end > now.step.packet
     for handed in now.handed:
         for piece in handed.pieces:
-            if was_stored and any(one.by is None for one in piece.value):
+            if AVAILABLE not in [one.stage for one in piece.value] or (was_stored and any(one.by is None for one in piece.value)):
                 continue
             counts = [one.count for one in piece.value if one.count is not None]
-            free = any(one.stage is AVAILABLE for one in piece.value)
-            if free and len(counts) == len(piece.value) and handed.number - 1 not in counts:
+            if len(counts) == len(piece.value) and handed.number - 1 not in counts:
                 yield handed, piece, counts
 
 

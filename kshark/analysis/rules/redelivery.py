@@ -143,9 +143,13 @@ def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]
 
 def _out(piece: Piece) -> Hold | None:
     """The acquisition of records whose lock is out, or may be."""
-    hold = piece.value[0].hold
-    held = all(one.hold is hold and (one.stage is ACQUIRED or one.how == "lock_timeout") for one in piece.value)
-    return hold if held and any(one.how == "lock_timeout" for one in piece.value) else None
+    hold, is_out = piece.value[0].hold, False
+    for one in piece.value:
+        by_time = one.how == "lock_timeout"
+        if one.hold is not hold or not (by_time or one.stage is ACQUIRED):
+            return None
+        is_out = is_out or by_time
+    return hold if is_out else None
 
 
 def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
