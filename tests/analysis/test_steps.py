@@ -12,7 +12,7 @@ from tests.conversation import Conversation, events
 from tests.test_guard import counting
 
 #: Exchanges at the beginning, and later: from the first number to the second.
-BEGINNING, LATER = (20, 60), (150, 250)
+BEGINNING, LATER = (10, 40), (110, 170)
 
 
 def told(shape: Shape, exchanges: int) -> list[Event]:
@@ -33,6 +33,7 @@ def steps(told: list[Event]) -> int:
 def test_a_message_costs_no_more_behind_many(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether much is remembered or little: what is done beyond a limit is seen, too."""
     talks = [[told(shape, count) for count in counts] for counts in (BEGINNING, LATER)]
+    monkeypatch.setattr(limits, "WAITING_STEPS", 8)
     steps(talks[0][0])  # what is made once
     for most in (limits.IN_FLIGHT_RANGES, 150):
         monkeypatch.setattr(limits, "HELD_RANGES", most)
