@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from kshark.model import Finding
+from tests.analysis.rules.promises.connections import given_up
+from tests.analysis.rules.test_connections import closed_while_held_up, reopened_and_went_on
 from tests.analysis.talks import SHARE_SESSION_LIMIT_REACHED, handed, opened
 from tests.conversation import (
     BROKER,
@@ -80,6 +85,87 @@ def test_a_packet_of_either_side_may_be_missing(passing: Passing) -> None:
     whole = Whole.of([batch(passing.twice(packets, brokers_of(packets)))])
     for words, keep in single_packets(whole, every=7):
         assert [one.code for one in findings_of(whole, keep) if one.verdict == "violation"] == [], words
+
+
+def alone() -> Conversation:
+    """A member that is handed records by every fetch, one behind the other, and acknowledges them."""
+    talk = Conversation()
+    a = opened(talk)
+    for epoch in range(1, 20, 2):
+        a.share_fetch(epoch).answered(responses=handed((0, epoch, epoch)), acquisition_lock_timeout_ms=30_000)
+        a.share_acknowledge(epoch + 1, [(epoch, epoch, 1)]).answered()
+    return talk
+
+
+def waits_at_once() -> Conversation:
+    """A session is opened, and its first fetch waits."""
+    talk = Conversation()
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered()
+    waiting = a.share_fetch(1)
+    talk.pause(1)
+    waiting.answered()
+    a.share_fetch(2).answered()
+    return talk
+
+
+def refused_late() -> Conversation:
+    """A fetch is held up, refused when it comes, and its client opens the session anew at once."""
+    talk = Conversation()
+    a = opened(talk)
+    held_up = a.share_fetch(1)
+    talk.pause(1)
+    held_up.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.share_fetch(0, [0]).answered()
+    return talk
+
+
+@pytest.mark.parametrize("passing", CLOCKS.values(), ids=CLOCKS)
+@pytest.mark.parametrize("talk", [waits_at_once, refused_late])
+def test_a_clock_that_is_behind_by_more_than_an_answer_takes(talk: Callable[[], Conversation], passing: Passing) -> None:
+    packets = [packet for _, packet in talk().packets()]
+    found = findings_in([batch(passing.twice(packets, frozenset([BROKER])))])
+    assert [(one.code, one.blame) for one in found if one.verdict == "violation"] == []
+
+
+def refused_at_once() -> Conversation:
+    """A client that goes on as it should; the broker has lost count, and the client begins anew."""
+    talk = Conversation()
+    a = opened(talk, 2)
+    for _ in range(5):
+        a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+        for epoch in range(3):
+            a.share_fetch(epoch, [0] if epoch == 0 else ()).answered()
+    return talk
+
+
+@pytest.mark.parametrize("passing", [*WAYS.values(), *CLOCKS.values()], ids=[*WAYS, *CLOCKS])
+@pytest.mark.parametrize(
+    "talk",
+    [
+        alone,
+        refused_at_once,
+        reopened_and_went_on,
+        closed_while_held_up,
+        lambda: given_up(at_first=True)[0],
+        lambda: given_up(at_first=False)[0],
+    ],
+)
+def test_who_is_right_and_is_held_up_is_right_on_both_sides(talk: Callable[[], Conversation], passing: Passing) -> None:
+    packets = [packet for _, packet in talk().packets()]
+    passing = replace(passing, clock_ns=passing.clock_ns // 10)  # packets follow each other faster here
+    found = findings_in([batch(passing.twice(packets, frozenset([BROKER])))])
+    assert [(one.code, one.blame) for one in found if one.verdict == "violation" and one.blame == "client"] == []
+
+
+@pytest.mark.parametrize("passing", [Passing(), *WAYS.values(), *CLOCKS.values()], ids=["alone", *WAYS, *CLOCKS])
+def test_clients_whose_requests_brokers_took_seconds_to_take(passing: Passing) -> None:
+    """Java consumers 4.2.1 and two brokers 4.3.1 behind proxies that hold bytes up: fetches are given up, and refused when they come."""
+    packets = packets_of(Path(__file__).with_name("held-up.pcap"))
+    brokers = frozenset(["127.0.0.1:39081", "127.0.0.1:45513"])
+    found = findings_in([batch(passing.twice(packets, brokers))])
+    assert [one.code for one in found if one.verdict == "violation"] == []
+    assert ("FETCH_OVERTAKEN", "given_up") in {(one.code, one.cause) for one in found}
 
 
 def passed_on(talk: Conversation, a: Member, epochs: range, *, records: bool = True) -> Member:

@@ -23,9 +23,9 @@ def overtaken(now: Situation) -> Argument | None:
         ahead = now.overtaker
         text = f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then {step.story}"
         return Argument(text, (*now.known, ahead, step), cause="overtaken")
-    if now.met is None or not any(state.due == step.epoch for state in now.met) or not now.rivals:
+    rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
+    if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
         return None
-    rival = now.rivals[0]
     first, second = (rival, step) if rival.packet < step.packet else (step, rival)
     text = f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; {step.story}"
     given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
@@ -95,12 +95,8 @@ def concurrent(now: Situation) -> Argument | None:
             continue
         if session.contradicted >= other.packet or _may_be_copies(other, step):
             continue
-        if now.before_here is not None and is_again(now.before_here, other):
+        if now.is_shifted(other):
             continue
-        there = session.here.get(other.connection.flow.id)
-        before = there.before if there is not None and there.last is other else None
-        if before is not None and not step.opens and is_again(before, step):
-            continue  # one side of a NAT is recorded by a clock that is behind; but two clients may open sessions alike
         text = (
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
             f"{other.here} with epoch {other.epoch} was open on {other.connection.client} ({other.packets})"

@@ -15,6 +15,7 @@ from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
+from kshark.analysis.sessions.echoes import is_again
 from kshark.analysis.sessions.session_state import BothUnbroken, Unbroken
 from kshark.analysis.sessions.steps import Call, Step
 
@@ -30,9 +31,9 @@ def held_by_another(now: Acquiring) -> Argument | None:
 
 
 def held_already(now: Acquiring) -> Argument | None:
-    """Records whose lock the member itself still has."""
+    """Records whose lock the member itself still has, not by this very request as another connection carried it."""
     for piece, hold in _locked(now):
-        if hold.step.member_id == now.step.member_id and hold.step is not now.step:
+        if hold.step.member_id == now.step.member_id and hold.step is not now.step and not is_again(hold.step, now.step):
             return again(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
     return None
 

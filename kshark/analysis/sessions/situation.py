@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.sessions.echoes import is_again, may_be_copy
 from kshark.analysis.sessions.session_state import Branch, EndCause, SessionState, State, Trace
 from kshark.analysis.sessions.steps import SUBSEQUENT, Reply, Step, next_epoch
 from kshark.analysis.surroundings.brokers import End
@@ -101,10 +102,30 @@ class Situation:
             return None
         return min(ordinary or causes, key=lambda cause: (cause.because is not None, cause.cause != "session_limit"))
 
+    @property
+    def is_seen_twice(self) -> bool:
+        """Whether another connection carried the same request at the same time, and it was refused as well."""
+        return any(is_again(other, self.step) and other.reply is self.reply for other in self.session.overlapping)
+
+    def is_shifted(self, other: Step) -> bool:
+        """Whether a clock that is behind explains that another request was open on another connection: one is a copy of that before the
+        other. Two clients may open sessions alike, but hardly at the same time behind the beginning of their connections.
+        """
+        before = self.before_here
+        if before is not None and is_again(before, other):
+            return True
+        there = self.session.here.get(other.connection.flow.id)
+        if there is None:
+            return False
+        before, is_copy = there.before if there.last is other else there.last, may_be_copy if self.step.opens else is_again
+        return before is not None and is_copy(before, self.step)
+
     def all_agree(self, relation: str) -> bool:
         """Whether the epoch stands so to every epoch that may be due, and was so when it was sent: `replay`, `stale` or `ahead`."""
         due = self.due_epochs
-        return not self.was_due and bool(due) and all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+        if self.was_due or self.is_seen_twice or not due:
+            return False
+        return all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
 
 
 class SessionEnd(NamedTuple):
