@@ -301,9 +301,8 @@ class Analyzer:
         _, step, runner, acknowledging = asked
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
-        if answer is None or not acquired or step.connection in runner.echoes:
-            twin = None
-        else:
+        twin = None
+        if answer is not None and acquired and step.connection not in runner.echoes:
             twin = self._handed.elsewhere(step, answer, runner.state)
         twice = () if twin is None else runner.echo(step, answer, twin)
         said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]

@@ -230,10 +230,11 @@ class ShareSessionRunner:
             said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
 
     def moved(self, broker: Broker) -> None:
-        """The broker has another name now."""
-        self.state.broker = broker
+        """The broker turned out to be this one."""
         if self._pending:
+            del self.state.member.waiting[self.state.broker]
             self.state.member.waiting[broker] = None
+        self.state.broker = broker
 
     # -- one thing that happened
 
