@@ -338,7 +338,7 @@ class Framing:
     def _lose(self, conversation: Conversation, gap: Gap, packet: int) -> None:
         conversation.holed = True
         stream = conversation.streams[gap.side]
-        if conversation.flow.service == "kafka":
+        if conversation.flow.service == "kafka" and not conversation.searching:  # else each piece was searched as it came
             self._resume_both(conversation)
         stream.lose(gap, self._told.append)
         self._told.append(gap)
