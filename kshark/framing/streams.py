@@ -28,6 +28,8 @@ REMEMBERED: Final = 128
 
 Tell = Callable[[Weird], None]
 
+#: A length and a correlation id: where fewer bytes are, no message begins for certain.
+_LEAST: Final = 8
 #: Of a stream that holds nothing: most of many open connections do, and five empty lists take as much as all else of a stream.
 _NONE: Final[Any] = ()
 
@@ -271,7 +273,7 @@ class Stream:
 
     def find(self, other: Stream, witness: Witness, final: bool, tell: Tell) -> bool:
         """Searches the bytes here for the next message boundary; True if frames can be cut again."""
-        if not self.size or (self.size < self.try_at and not final):
+        if self.size < _LEAST or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
