@@ -76,9 +76,10 @@ class Broker:
 
     def lose(self, host: str, hole: Hole) -> None:
         """Bytes of a connection with a client on that host are missing."""
-        if host not in self.holes and len(self.holes) >= limits.LOSSY_HOSTS:
-            host = ""
-        self.holes.setdefault(host, Holes()).add(hole)
+        if host not in self.holes:
+            host = "" if len(self.holes) >= limits.LOSSY_HOSTS else host
+            self.holes.setdefault(host, Holes())
+        self.holes[host].add(hole)
 
     def missing_between(self, hosts: Iterable[str], first: int, last: int) -> str | None:
         """Why something that these hosts sent between two packets may be missing; None when all of it is there."""
