@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kshark
+from benchmarks import hostile
 from benchmarks.conversations import OLD_VERSIONS, ZSTD, Shape, converse
 from benchmarks.inputs import INPUTS
 from benchmarks.making import late, make
@@ -23,6 +24,7 @@ from benchmarks.stages import STAGES, measured
 from benchmarks.wire import Wire
 from kshark.face import pages
 from kshark.model import Exchange, Gap, Message, Opened, Weird
+from tests.analysis.shapes import many_ranges
 from tests.shared import CAPTURES
 
 SIZE = 300_000
@@ -145,3 +147,12 @@ def test_a_missed_target_is_said() -> None:
     assert "**4.00x**" in text
     assert "DuckDB: not here" in text
     assert results.plain()["compared"][0]["ratio"] == 4.0
+
+
+def test_a_capture_that_is_hard_to_judge_is_as_large_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostile, "WORK", tmp_path)
+    file = hostile.made(many_ranges, 0.1)
+    assert 80_000 < file.stat().st_size < 120_000
+    seconds, megabytes = hostile.measured(file)
+    assert seconds > 0
+    assert megabytes > 0
