@@ -59,6 +59,12 @@ def test_without_its_answer_the_other_request_may_have_come_to_nothing() -> None
     assert overtaken(talk.without_packets(ahead.answer_packets)) == ["unknown"]
 
 
+def accused_without_one(talk: Conversation) -> list[tuple[int, str]]:
+    """Violations where one packet is missing: which one, and the code."""
+    missing = [number for number, _ in talk.packets()]
+    return [(one, it.code) for one in missing for it in findings(talk.without_packets([one])) if it.verdict == "violation"]
+
+
 def overtaken(talk: Conversation | Thinned) -> list[str]:
     return [verdict for code, verdict in codes(talk) if code == "FETCH_OVERTAKEN"]
 
@@ -164,8 +170,7 @@ def test_a_session_with_each_broker() -> None:
 @pytest.mark.parametrize("at_first", [True, False])
 def test_whichever_packet_is_missing_a_client_that_gave_up_is_not_accused(at_first: bool) -> None:
     talk, _ = given_up(at_first=at_first)
-    for number, _ in talk.packets():
-        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+    assert accused_without_one(talk) == []
 
 
 @pytest.mark.parametrize(("before", "causes"), [(True, ["given_up"]), (False, ["unknown"])])
@@ -204,8 +209,7 @@ def reopened_and_went_on(*, openings: int = 1, upto: int = 3) -> Conversation:
 def test_what_another_session_counted_has_not_overtaken_the_fetch(openings: int, upto: int) -> None:
     talk = reopened_and_went_on(openings=openings, upto=upto)
     assert [(it.code, it.verdict, it.cause) for it in caused(talk)] == [("FETCH_OVERTAKEN", "note", "given_up")]
-    for number, _ in talk.packets():
-        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+    assert accused_without_one(talk) == []
 
 
 def closed_while_held_up() -> Conversation:
@@ -222,8 +226,7 @@ def closed_while_held_up() -> Conversation:
 def test_what_was_sent_before_the_session_was_closed_does_not_use_it_afterwards() -> None:
     talk = closed_while_held_up()
     assert [(it.code, it.verdict, it.cause) for it in caused(talk)] == [("USE_AFTER_FINAL", "note", "final_epoch")]
-    for number, _ in talk.packets():
-        assert [it.code for it in findings(talk.without_packets([number])) if it.verdict == "violation"] == [], number
+    assert accused_without_one(talk) == []
 
 
 def test_an_epoch_that_was_due_when_it_was_sent_is_not_counted_wrongly() -> None:
